@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
+import stat
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+
+from bellboard.agents.installing.settings_file import without_comments
 
 EVENTS = ("Stop", "PreToolUse", "SessionStart", "StopFailure", "Unheard Of", "é✓")
 WORDS = st.sampled_from(
@@ -23,6 +24,8 @@ COMMANDS = st.one_of(
             '[ -r "$HOME/.x/emit" ] && { set -- Stop "$PPID"; . "$HOME/.x/emit"; }; exit 0',
             "echo 'bellboard' && say \"$HOME\"",
             "'unfinished",
+            "/x\0y Stop $PPID",
+            "/x\ud800y Stop $PPID",
         ]
     ),
     TEXTS,
@@ -49,14 +52,16 @@ ODD = st.recursive(
 OTHERS = st.dictionaries(
     st.sampled_from(["model", "env", "permissions", "é", "a b"]), ODD, max_size=4
 )
+BLANK = st.sampled_from(["", " ", "\n", "\r\n", "\ufeff", "\ufeff\n", "{}", "{ }", "{\n}\n"])
+COMMENTS = st.sampled_from(["// a note", '/* "hooks": {} */', "/* two\n lines */", "//", "/**/"])
 
 
 @st.composite
-def values(draw: st.DrawFn) -> dict[str, Any]:
+def values(draw: st.DrawFn, hooks: st.SearchStrategy[Any] = HOOKS) -> dict[str, Any]:
     """Settings with hooks anywhere in them."""
     members = list(draw(OTHERS).items())
     if draw(st.booleans()):
-        members.insert(draw(st.integers(0, len(members))), ("hooks", draw(HOOKS)))
+        members.insert(draw(st.integers(0, len(members))), ("hooks", draw(hooks)))
     return dict(members)
 
 
@@ -101,11 +106,46 @@ def _wild(draw: st.DrawFn, value: Any, ascii_: bool) -> str:
     return gap() + written(value)
 
 
-#: What makes a file unsafe to change, and how the refusal says so.
-UNSAFE: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "read-only": (lambda path: path.chmod(0o400), "is read-only"),
-    "folder": (lambda path: (path.unlink(), path.mkdir()), "is not a file"),
-    "FIFO": (lambda path: (path.unlink(), os.mkfifo(path)), "is not a file"),
-    "hard link": (lambda path: os.link(path, path.with_name("other")), "a hard link"),
-    "loop": (lambda path: (path.unlink(), path.symlink_to(path)), "cannot"),
-}
+@st.composite
+def noted(draw: st.DrawFn) -> str:
+    """A text with comments wherever JSON allows whitespace."""
+    text = draw(texts())
+    ends = [0, *(n for n, c in enumerate(text) if c in "{}[],:" and _in_no_string(text, n))]
+    for at in sorted(draw(st.lists(st.sampled_from(ends), max_size=4)), reverse=True):
+        comment = draw(COMMENTS)
+        line = "\n" if comment.startswith("//") or draw(st.booleans()) else ""
+        head = at + (at > 0 and draw(st.booleans()))
+        text = f"{text[:head]} {comment}{line}{text[head:]}" if head else text
+    return text
+
+
+def _in_no_string(text: str, at: int) -> bool:
+    quotes = text[:at].replace("\\\\", "").replace('\\"', "").count('"')
+    return quotes % 2 == 0
+
+
+#: A text, or None for a file that does not exist.
+ANY = st.one_of(st.none(), BLANK, texts(), noted())
+
+
+def comments_in(text: str | None) -> list[str]:
+    text = text or ""
+    return [text[start:end] for start, end in without_comments(text)[1]]
+
+
+def settings_in(text: str | None) -> Any:
+    plain = without_comments(text or "")[0].removeprefix("\ufeff").strip()
+    return json.loads(plain or "{}")
+
+
+def looked(home: Path) -> dict[str, tuple[object, ...]]:
+    """Return all that is in a home but for our state: links, modes, owners and bytes."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in home.rglob("*"):
+        if "board" not in path.relative_to(home).parts:
+            status = path.lstat()
+            leads = path.readlink() if path.is_symlink() else None
+            is_small = stat.S_ISREG(status.st_mode) and status.st_size < 1 << 24
+            told = path.read_bytes() if is_small else None
+            found[str(path)] = (status.st_mode, status.st_uid, status.st_gid, leads, told)
+    return found

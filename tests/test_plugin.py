@@ -6,13 +6,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bellboard.agents.claude.hooks import KINDS
-from bellboard.agents.claude.installer import TIMEOUTS
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home
@@ -88,14 +85,3 @@ def test_esc_is_seen_without_a_hook(
     agent.press("Escape")
     eventually(lambda: told()[-1]["to"] == "idle", "idle")
     agent.exit()
-
-
-@pytest.mark.files
-def test_the_plugin_registers_the_twelve_events_that_every_cli_knows() -> None:
-    """One unknown name would disable all of them on a CLI up to 2.1.250."""
-    hooks = json.loads(Path(CHECKOUT, "hooks/hooks.json").read_text())["hooks"]
-    assert len(hooks) == 12
-    assert set(hooks) <= set(KINDS)
-    for event, entries in hooks.items():
-        assert f"set -- {event} " in entries[0]["hooks"][0]["command"]
-        assert entries[0]["hooks"][0].get("timeout") == TIMEOUTS.get(event)

@@ -1,205 +1,270 @@
-"""Settings files of every kind, through the user's commands."""
+"""Settings files on disk: our hooks go into those of every CLI and out again, or are refused."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-import shutil
+import resource
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from bellboard.agents.claude.agent import ClaudeCode
-from bellboard.agents.claude.installer import Settings, handlers, project_file
-from bellboard.agents.claude.versions import CORE, LATER, cli_version, events_of
-from bellboard.agents.installing import hook_record
+from bellboard.agents.agent import Agent
+from bellboard.agents.claude.installer import project_file
+from bellboard.agents.installing.hook_record import hooked_files
 from bellboard.agents.installing.installer import SettingsError, backups
-from bellboard.agents.installing.settings_file import hook_group
-from bellboard.cli.uninstall import REMEMBERED
-from bellboard.storage.hosts import Hosts
+from bellboard.agents.registry import agent_of, installable
 from bellboard.system import files
-from hosting import RecordedHost
 from rig.home import Home
-from rig.tmux import Server
-from rig.waiting import eventually
-from settings_files import UNSAFE
+from settings_files import ANY, comments_in, looked
 from shell import run
 
 pytestmark = pytest.mark.files
 
-ROOT = Path(__file__).resolve().parents[1]
-NEWEST = (2, 1, 328)
-OTHER = {
-    "model": "opus",
-    "hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "say done"}]}]},
-}
-TEXT = json.dumps(OTHER, indent=4) + "\n"
+CLIS = installable()
+SHARED = [cli for cli in CLIS if cli.hooks and not cli.hooks.own]
+STRICT = [cli for cli in SHARED if cli.hooks and not cli.hooks.comments]
+OWN = [cli for cli in CLIS if cli.hooks and cli.hooks.own]
+THEIRS = {"Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "say done"}]}]}
+every_cli = pytest.mark.parametrize("cli", CLIS, ids=lambda cli: cli.key)
 
 
-@pytest.fixture
-def settings(home: Home) -> Settings:
-    """Return the settings of this home, as a command sees them."""
-    return ClaudeCode().installer(home.bellboard, home.env)
+def is_refused(cli: Agent, text: str | None) -> bool:
+    """Return whether our hooks do not belong into a file with this JSON, or JSON with comments."""
+    is_own, are_comments_allowed = cli in OWN, cli not in STRICT
+    return bool((text or "").strip()) if is_own else bool(comments_in(text)) > are_comments_allowed
 
 
-@pytest.fixture
-def file(settings: Settings) -> Path:
-    """Write user settings with a hook of another tool."""
-    path = settings.user_file()
-    path.write_text(TEXT)
-    return path
-
-
-def put_in(settings: Settings, path: Path) -> None:
-    """Install the hooks without asking."""
-    settings.apply(settings.put_in(path, NEWEST))
-
-
-def take_out(settings: Settings, path: Path) -> None:
-    """Uninstall the hooks without asking."""
-    settings.apply(settings.take_out(path))
-
-
-# In and out again
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        None,
-        b"",
-        b"{}",
-        b"\n",
-        TEXT.encode(),
-        TEXT.replace("\n", "\r\n").encode(),
-        b"\xef\xbb\xbf" + TEXT.encode(),
-        json.dumps({**OTHER, "big": [OTHER] * 20_000}).encode(),
-    ],
-    ids=["missing", "empty", "object", "blank", "lines", "CRLF", "BOM", "2 MB"],
+@every_cli
+@given(text=ANY, mode=st.sampled_from([0o644, 0o640, 0o600]), is_linked=st.booleans())
+@example(None, 0o644, False)
+@example(None, 0o644, True)
+@example(json.dumps({"hooks": THEIRS}), 0o640, True)
+@example(json.dumps({"hooks": THEIRS}).replace("say done", "/x/emit Stop $PPID"), 0o644, False)
+@example(json.dumps({"a": [1], "hooks": {"SessionStart": [], **THEIRS}}, indent="\t"), 0o600, False)
+@example(
+    json.dumps({"hooks": THEIRS}).replace("say done", f"/{'/' * 9000}x Stop $PPID"), 0o644, False
 )
-def test_install_and_uninstall_restore_the_bytes(
-    home: Home, settings: Settings, raw: bytes | None
+@example("// nothing yet", 0o644, False)
+def test_any_file_of_any_cli_is_restored(
+    cli: Agent, text: str | None, mode: int, is_linked: bool
 ) -> None:
-    """Both may be done twice, and a missing file may need a folder."""
-    path = project_file(home.project)
-    if raw is not None:
-        path.parent.mkdir()
-        path.write_bytes(raw)
-    assert settings.check(path).problem == ""
-    for _ in range(2):
-        put_in(settings, path)
-    assert settings.check(path, NEWEST).is_complete
-    assert settings.put_in(path, NEWEST).is_none
-    take_out(settings, path)
-    assert files.content(path) == raw
-    assert path.parent.exists() == (raw is not None)
-    assert hook_record.hooked_files(home.bellboard) == {}
+    """A link may dangle; a missing file may need folders."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder).resolve()
+        work = cli.installer(home / "board", {"HOME": str(home)})
+        path = work.user_file()
+        if is_linked:
+            path.parent.mkdir(parents=True)
+            path.symlink_to(home / "dotfiles/of/cli")
+        if text is not None:
+            write(path, text, mode)
+        before = looked(home)
+        if is_refused(cli, text):
+            with pytest.raises(SettingsError, match=re.escape(str(path))):
+                work.put_in(path)
+            assert cli not in OWN or work.take_out(path).is_none
+            assert looked(home) == before
+            return
+        for _ in range(2):
+            work.apply(work.put_in(path))
+        assert work.check(path).is_whole
+        assert work.put_in(path).is_none
+        work.apply(work.take_out(path))
+        assert hooked_files(work.home) == {}
+        for copy in backups(path):
+            assert stat.S_IMODE(copy.stat().st_mode) == mode
+            copy.unlink()
+        assert looked(home) == before
 
 
-def test_mode_owner_and_link_are_kept(home: Home, settings: Settings) -> None:
-    """A backup is no less private."""
-    kept, path = home.root / "dotfiles/claude.json", settings.user_file()
-    kept.parent.mkdir()
-    kept.write_text(TEXT)
-    kept.chmod(0o640)
-    path.symlink_to("../dotfiles/claude.json")
+def write(path: Path, text: str, mode: int) -> None:
+    """Write a file of another group, where that is possible."""
+    target = files.target_of(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(text.encode(errors="replace"))
+    target.chmod(mode)
     if os.geteuid() == 0:
-        os.chown(kept, 12, 34)
-    before = kept.stat()
-    put_in(settings, path)
-    assert path.is_symlink()
-    after = kept.stat()
-    facts = ("st_mode", "st_uid", "st_gid")
-    assert [getattr(after, f) for f in facts] == [getattr(before, f) for f in facts]
-    assert settings.check(path, NEWEST).is_complete
-    (backup,) = backups(path)
-    assert backup.read_text() == TEXT
-    assert stat.S_IMODE(backup.stat().st_mode) == 0o640
-    take_out(settings, path)
-    assert path.is_symlink()
-    assert kept.read_text() == TEXT
+        os.chown(target, 12, 34)
 
 
-def test_the_last_three_backups_are_kept(home: Home, settings: Settings, file: Path) -> None:
-    """Three per file; files with similar names are left alone."""
-    beside = [file.with_name(f"{file.name}.bellboard-{name}") for name in ("mine", "20200101")]
-    other = file.with_name("other.json.bellboard-20200101-000000")
-    for path in (*beside, other):
-        path.write_text("not ours")
-    texts = []
-    for n in range(5):
-        file.write_text(json.dumps(OTHER | {"n": n}, indent=4))
-        texts.append(file.read_text())
-        settings.apply(settings.put_in(file, NEWEST))
-        settings.apply(settings.take_out(file))
-    kept = backups(file)
-    assert 3 == len(kept)
-    assert texts[-1] == kept[-2].read_text()  # the state before the last change
-    assert all(path.read_text() == "not ours" for path in (*beside, other))
+# ---------------------------------------------------------------- refused
 
 
-def test_a_dangling_link_is_restored(home: Home, settings: Settings) -> None:
-    """The file is created where the link leads, and removed with the folders made for it."""
-    path, kept = settings.user_file(), home.root / "dotfiles/claude/settings.json"
-    path.symlink_to(kept)
-    put_in(settings, path)
-    assert kept.is_file()
-    take_out(settings, path)
-    assert path.is_symlink()
-    assert not kept.parents[1].exists()
+class Refused(NamedTuple):
+    """A file that is not changed."""
+
+    file: str | bytes | Callable[[Path], Any]  # its content, or what is done to it
+    says: str
+    clis: Sequence[Agent] = SHARED
+    asked: Sequence[str] = ("hooks install --yes --project",)  # with such a file in a repository
 
 
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
-        *UNSAFE.values(),
-        (lambda path: path.write_bytes(b'{"a":\n"\xff"}'), "line 2: not UTF-8"),
-        (lambda path: path.write_text('{\n"a": 1 // mine\n}'), "line 2: JSON does not allow"),
-        (lambda path: path.write_text('{"hooks": {"Stop": {}}}'), "hooks.Stop is an object"),
-    ],
-    ids=[*UNSAFE, "Latin-1", "comment", "odd type"],
-)
-def test_an_unsafe_change_is_refused(
-    home: Home, file: Path, spoil: Callable[[Path], Any], why: str
+READ = ("hooks check --project", "uninstall --yes --purge", "doctor")
+KEY = '"\x9b2J\x9d0;x\x9c\u202egnp"'
+LONG = f'{{"hooks": {{"Stop": [{{"matcher": {"9" * 5000}, "hooks": [{{"command": "x"}}]}}]}}}}'
+REFUSED = {
+    "read-only": Refused(lambda path: path.chmod(0o400), "is read-only", CLIS),
+    "a folder": Refused(lambda path: (path.unlink(), path.mkdir()), "is not a file", CLIS),
+    "a FIFO": Refused(lambda path: (path.unlink(), os.mkfifo(path)), "is not a file", CLIS),
+    "a hard link": Refused(lambda path: os.link(path, f"{path}2"), "has a hard link", CLIS),
+    "a loop": Refused(lambda path: (path.unlink(), path.symlink_to(path)), "cannot write", CLIS),
+    "1 GB": Refused(lambda path: os.truncate(path, 1 << 30), "cannot read", CLIS),
+    "UTF-16": Refused(b"\xff\xfe{}", "line 1: not UTF-8", CLIS),
+    "Latin-1": Refused(b'{"a":\n"\xff"}', "line 2: not UTF-8", CLIS),
+    "NUL": Refused("\0" * 100, "line 1: expecting a value"),
+    "a comment": Refused('{\n  // mine\n  "a": 1\n}', "line 2: JSON does not allow", STRICT),
+    "/* */": Refused('{"a": 1 /* why */}', "line 1: JSON does not allow comments", STRICT),
+    "a last comma": Refused('{\r\n"a": 1,\r\n}', "line 2: trailing comma"),
+    "a last comma in a list": Refused('{"a": [1,\n]}', "line 1: trailing comma"),
+    "NaN": Refused('{"a": NaN}', "line 1: NaN is not JSON"),
+    "infinity": Refused('{"a": -Infinity}', "line 1: -Infinity is not JSON"),
+    "a key twice": Refused('{"a": 1,\n"b": 2,\n"a": 3}', 'line 3: duplicate key "a"'),
+    "a key twice, inside": Refused('{"a": {"b": 1, "b": 2}}', 'line 1: duplicate key "b"'),
+    "a key twice, escaped": Refused('{"a": {"b": 1,\r"\\u0062": 2}}', "line 2: duplicate key"),
+    "hooks twice": Refused('{"hooks": 1, "hooks": {}}', 'line 1: duplicate key "hooks"'),
+    "01": Refused('{"a": 01}', "line 1: expecting ',' delimiter, not 1"),
+    "single quotes": Refused("{'a': 1}", "enclosed in double quotes"),
+    "no colon": Refused('{"a" 1}', "line 1: expecting ':' delimiter"),
+    "no comma": Refused('{"a": 1 "b": 2}', "line 1: expecting ',' delimiter"),
+    "a line break": Refused('{"a": "b\nc"}', "line 1: invalid control character"),
+    "half": Refused('{"a": 1', "line 1: unexpected end of file"),
+    "two": Refused('{"a": 1}\n{"a": 1}', "line 2: unexpected text after the end"),
+    "deep, half": Refused("[" * 300, "line 1: unexpected end of file"),
+    "deep": Refused("[" * 100_000, "line 1: more levels than can be read"),
+    "a list": Refused("\n[]", "the file is a list, expected an object"),
+    "hooks in a string": Refused('{"hooks": "no"}', "hooks is a string, expected an object"),
+    "no hooks": Refused('{"hooks": {"X": null}}', "hooks.X is true, false or null, expected"),
+    "hooks by name": Refused('{"hooks": {"Stop": {}}}', "hooks.Stop is an object, expected"),
+    "a list of numbers": Refused('{"hooks": {"X": [1]}}', "hooks.X[0] is a number"),
+    "a number": Refused('{"hooks": {"X": [{"hooks": 1}]}}', "hooks.X[0].hooks is a number"),
+    "control characters": Refused(f"{{{KEY}: [], {KEY}: []}}", "duplicate key", asked=READ),
+    "5,000 digits": Refused(LONG, "line 1: a value that is too long to read", asked=READ),
+    **{
+        f"where ours would be: {text}": Refused(text, "it is not a file of bellboard", OWN, ())
+        for text in (
+            *("{}", "x", "[1]", '{"hooks": {}}', "{" * 500, json.dumps({"hooks": THEIRS})),
+            *(f'{{"hooks": {{"a": {odd}}}}}' for odd in ('["x"]', "[null]", "[[]]", '{"b": 1}', 1)),
+        )
+    },
+}  # fmt: skip
+
+
+def spoil(path: Path, refused: Refused) -> None:
+    """Make a file that is refused."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    if callable(refused.file):
+        refused.file(path)
+    else:
+        path.write_bytes(refused.file.encode() if isinstance(refused.file, str) else refused.file)
+
+
+@pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
+def test_a_file_in_doubt_is_refused_with_the_reason_and_stays(home: Home, refused: Refused) -> None:
+    """Nothing is written beside it, and its text does not reach the terminal."""
+    paths = [(cli, cli.installer(home.bellboard, home.env).user_file()) for cli in refused.clis]
+    for path in (project_file(home.project), *(path for _, path in paths)):
+        spoil(path, refused)
+    before = looked(home.root)
+    for cli, path in paths:
+        work = cli.installer(home.bellboard, home.env)
+        with pytest.raises(SettingsError) as refusal:
+            work.put_in(path)
+        assert str(path) in str(refusal.value) and refused.says in str(refusal.value)
+        assert refused.says.startswith("cannot") or "nothing was written" in str(refusal.value)
+        assert not work.check(path).is_whole
+    for command in refused.asked:
+        said = run(home, *command.split(), code=1)
+        assert refused.says in " ".join(said.split())
+        assert all(line.isprintable() for line in said.splitlines())
+    assert looked(home.root) == before
+
+
+# ---------------------------------------------------------------- a write that fails
+
+
+@contextlib.contextmanager
+def nothing_changes(home: Home, why: str) -> Iterator[None]:
+    """A change fails; all files and the record of hooks are as before."""
+    before = looked(home.root), hooked_files(home.bellboard)
+    with pytest.raises((SettingsError, OSError), match=why):
+        yield
+    assert (looked(home.root), hooked_files(home.bellboard)) == before
+
+
+@pytest.mark.parametrize("verb", ["put_in", "take_out"])
+@every_cli
+def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Agent, verb: str) -> None:
+    """The CLI writes the file, too, when the user allows a tool permanently."""
+    work = cli.installer(home.bellboard, home.env)
+    path = work.user_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if verb == "take_out":
+        work.apply(work.put_in(path))
+    change = getattr(work, verb)(path)
+    path.write_text("{}\n")
+    with nothing_changes(home, "has changed since"):
+        work.apply(change)
+
+
+@contextlib.contextmanager
+def full_at(size: int) -> Iterator[None]:
+    """No file can become larger, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+#: The name of a file, its largest possible size, and why the write fails.
+FAULTS = {
+    "a full disk": ("other.json", 8192, "too large"),
+    "a full disk, in new folders": ("one/two/other.json", 2048, "too large"),
+    "a name too long for a backup": ("s" * 240, 1 << 30, "too long"),
+}
+
+
+@pytest.mark.parametrize("verb", ["put_in", "take_out"])
+@pytest.mark.parametrize(("name", "size", "why"), FAULTS.values(), ids=FAULTS)
+def test_a_write_that_fails_leaves_nothing(
+    home: Home, name: str, size: int, why: str, verb: str
 ) -> None:
-    """The error names the file and the reason, and nothing has changed."""
-    spoil(file)
-    looked = sorted(file.parent.iterdir())
-    raw = file.read_bytes() if file.is_file() else None
-    said = run(home, "hooks", "install", "--yes", code=1)
-    assert str(file) in said
-    assert why in said
-    assert "nothing was written" in said or why == "cannot"
-    assert sorted(file.parent.iterdir()) == looked
-    assert (file.read_bytes() if file.is_file() else None) == raw
-
-
-def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, file: Path) -> None:
-    """The CLI also writes it, when the user allows a tool permanently."""
-    change = settings.put_in(file, NEWEST)
-    file.write_text("{}")
-    with pytest.raises(SettingsError, match="has changed since"):
-        settings.apply(change)
-    assert file.read_text() == "{}"
-    assert [p for p in file.parent.iterdir() if p.name.startswith(files.PREFIX)] == []
+    """No part of a file, no copy, no folder: later, it would pass for one that was there before."""
+    work, path = agent_of("claude").installer(home.bellboard, home.env), home.root / name
+    work.apply(work.put_in(work.user_file()))
+    if verb == "take_out":
+        work.apply(work.put_in(path))
+        path.write_text(path.read_text().replace("{", f'{{"mine": "{"x" * 20_000}",', 1))
+    elif "/" not in name:
+        path.write_text(json.dumps({"mine": "x" * 20_000}))
+    change = getattr(work, verb)(path)
+    for _ in range(3):
+        with nothing_changes(home, why), full_at(size):
+            work.apply(change)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("agent", ["claude", "opencode"])  # a file of the user; one of our own
 def test_wherever_it_dies_the_file_is_the_old_or_the_new_one(tmp_path: Path, agent: str) -> None:
-    """The next install works, and uninstall restores it to the byte."""
+    """The next install works, and uninstall restores the file to the byte."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
         script = Path(__file__).with_name("faulty_settings.py")
-        run = [sys.executable, str(script), folder, agent]
-        out = subprocess.run(run, stdout=subprocess.PIPE, check=True, text=True).stdout
+        command = [sys.executable, str(script), folder, agent]
+        out = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     attempts = [json.loads(line) for line in out.splitlines()]
     for verb in ("put_in", "take_out"):
         mine = [attempt for attempt in attempts if attempt["verb"] == verb]
@@ -213,370 +278,45 @@ def test_wherever_it_dies_the_file_is_the_old_or_the_new_one(tmp_path: Path, age
             assert {key: attempt[key] for key in well} == well
 
 
-# The commands
+def test_only_what_a_killed_process_left_is_removed(home: Home) -> None:
+    """Another process may be writing a file beside it."""
+    folder = home.project
+    names = [f"{files.PREFIX}{pid}" for pid in (os.getppid(), os.getpid(), 4194305, "x")]
+    for name in names:
+        (folder / name).touch()
+    assert files.replace(folder / "settings.json", b"{}", None)
+    assert [path.name for path in folder.glob(f"{files.PREFIX}*")] == names[:1]
 
 
-def test_without_a_terminal_the_diff_is_shown_and_nothing_done(home: Home, file: Path) -> None:
-    """And it says how to go ahead."""
-    said = run(home, "hooks", "install", code=1)
-    assert f"+++ {file}" in said
-    assert said.count('+            "command": "[ -r') + said.count('"command": "[ -r') >= 12
-    assert "--yes" in said
-    assert file.read_text() == TEXT
-    *diff, note = run(home, "hooks", "install", "--dry-run").splitlines()
-    assert diff[-1].startswith(" ")
-    assert note.startswith("no claude on PATH, so its version is unknown; left out TeammateIdle, ")
-    assert file.read_text() == TEXT
-    assert not hook_record.script(home.bellboard).exists()
-
-
-def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
-    """Anything but yes means no, also CTRL-D."""
-    pane = tmux.open(["sh"], session="shell", cwd=home.project, columns=100, lines=40)
-    for answer, done in (("n", False), ("", False), ("y", True)):
-        pane.type(f"clear; python3 -m bellboard hooks install; echo status $?{answer}")
-        pane.press("Enter")
-        shown = pane.shows(r"Write this to .*\? \[y/N\]")
-        assert shown.startswith("--- ") and re.search(r"── \d+ more: Space ─", shown)
-        pane.press("Space")
-        pane.shows(r"\A(?!---)(.*\n)+Write this to .*\? \[y/N\]")
-        pane.type(answer)
-        pane.press("Enter" if answer else "C-d")
-        said = pane.shows(rf"(?m)^status {0 if done else 1}{answer}$")
-        assert done or "bellboard: nothing was changed" in said
-        assert (file.read_text() != TEXT) == done
-
-
-def test_the_commands_work_in_sequence(home: Home, file: Path) -> None:
-    assert "settings.json: no hooks" in run(home, "hooks", "check", code=1)
-    said = run(home, "hooks", "install", "--yes", "--cli", "2.1.119")
-    assert "no claude on PATH" not in said
-    assert f"written: {file}; backup: settings.json.bellboard-2" in said
-    assert "already" in run(home, "hooks", "install", "--yes", "--cli", "2.1.119")
-    assert "missing PostModelSwitch" in run(home, "hooks", "check", "--cli", "2.1.328", code=1)
-    assert "already" in run(home, "hooks", "install", "--yes")  # of an unknown version
-    assert "settings.json: 22 of 22 events" in run(home, "hooks", "check")
-    run(home, "hooks", "install", "--yes", "--cli", "2.0.76")
-    assert list(json.loads(file.read_text())["hooks"]) == [
-        "Stop",
-        *[e for e in CORE if e != "Stop"],
-    ]
-    run(home, "hooks", "uninstall", "--yes")
-    assert file.read_text() == TEXT
-    assert "no bellboard hooks" in run(home, "hooks", "uninstall", "--yes")
-    run(home, "hooks", "check", code=1)
-
-
-@pytest.mark.parametrize("place", ["--project", "--local", "--settings=odd 'place'/x.json"])
-def test_other_settings_files_can_be_named(home: Home, place: str) -> None:
-    """Of the folder, or any path."""
-    run(home, "hooks", "install", "--yes", place)
-    name = {"--project": ".claude/settings.json", "--local": ".claude/settings.local.json"}
-    path = home.project / name.get(place, "odd 'place'/x.json")
-    assert len(json.loads(path.read_text())["hooks"]) == 12
-    run(home, "hooks", "check", place)
-    assert str(path) in run(home, "uninstall", "--yes")
-    assert list(home.project.iterdir()) == []
-
-
-@pytest.mark.parametrize("version", [None, *LATER, NEWEST])
-def test_what_is_printed_is_what_is_installed(
-    home: Home, settings: Settings, version: tuple[int, ...] | None
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes here")
+def test_an_attribute_that_cannot_be_copied_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every event, with its timeout, also those that only answers need."""
-    path = home.project / "settings.json"
-    settings.apply(settings.put_in(path, version))
-    printed = json.loads(settings.printed(version))
-    assert printed == json.loads(path.read_text())
-    assert tuple(printed["hooks"]) == events_of(version)
+    """Such as an access control list behind a label that only root may set."""
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    try:
+        os.setxattr(path, "user.mine", b"1")
+    except OSError:
+        pytest.skip("a file system without attributes of users")
+    monkeypatch.setattr(os, "listxattr", lambda path: ["security.label", "user.mine"])
+    assert files.replace(path, b"[]", b"{}")
+    assert os.getxattr(path, "user.mine") == b"1"
 
 
-def test_the_plugin_has_all_that_every_version_knows() -> None:
-    """And the same timeouts; one event more would disable it on an older CLI."""
-    plugin = json.loads((ROOT / "hooks/hooks.json").read_text())["hooks"]
-    handled = handlers(events_of(None), lambda event: "x")
-    printed = {event: hook_group(handler) for event, handler in handled.items()}
-    assert set(plugin) == set(printed)
-    for event, (group,) in plugin.items():
-        (theirs,), (ours,) = group.pop("hooks"), printed[event].pop("hooks")
-        assert {**theirs, "command": "x"} == ours
-        assert group == printed[event]
-
-
-def test_the_printed_hooks_work_with_and_without_the_script(home: Home) -> None:
-    """The CLI runs them like that."""
-    odd = home.root / 'it\'s "my" $HOME'
-    env = {**home.env, "BELLBOARD_HOME": str(odd)}
-    hooks = json.loads(run(home, "hooks", "print", "--cli", "2.1.328", BELLBOARD_HOME=str(odd)))
-    command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"]
-
-    def ring() -> tuple[int, bytes, int]:
-        done = subprocess.run(
-            ["sh", "-c", command], env=env, input=b"{}", capture_output=True, check=False
-        )
-        return done.returncode, done.stdout + done.stderr, len([*odd.glob("spool/new/*")])
-
-    assert ring() == (0, b"", 1)
-    (told,) = odd.glob("spool/new/*")
-    assert b"event=Stop\0" in told.read_bytes()
-    assert f"pid={os.getpid()}\0".encode() in told.read_bytes()
-    hook_record.script(odd).unlink()
-    assert ring() == (0, b"", 1)
-
-
-def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path) -> None:
-    """Other files with our hooks are included; nothing that is not ours is removed."""
-    far = home.root / "far.json"
-    run(home, "hooks", "install", "--yes")
-    run(home, "hooks", "install", "--yes", "--settings", str(far))
-    run(home, "list")
-    (home.bellboard / "mine.txt").write_text("a user's")
-    (home.bellboard / "opencode").mkdir()  # its plugin listens there
-    neovim = home.root / "state/nvim"
-    for name in ("bellboard/hooks-asked", "swap/mine.swp"):
-        (neovim / name).parent.mkdir(parents=True, exist_ok=True)
-        (neovim / name).touch()
-    said = run(home, "uninstall", "--yes")
-    assert file.read_text() == TEXT
-    assert not far.exists()
-    assert f"kept: {home.bellboard}; `bellboard uninstall --purge`" in said
-    said = run(home, "uninstall", "--purge", "--yes")
-    assert "\nkept: " in said
-    assert said.endswith("\ndeleted; now remove the plugin\n")
-    assert "which also contains mine.txt" in said
-    assert list(home.bellboard.iterdir()) == [home.bellboard / "mine.txt"]
-    assert [path.name for path in neovim.rglob("*")] == ["swap", "mine.swp"]
-    assert backups(file) == []
-
-
-def test_purge_changes_nothing_while_a_host_runs(home: Home, file: Path) -> None:
-    """The host's Neovim would lose the hooks, and then hear that nothing can be deleted."""
-    run(home, "hooks", "install", "--yes")
-    installed_text = file.read_text()
-    Hosts(str(home.bellboard / "hosts")).announce(os.getpid())
-    said = run(home, "uninstall", "--purge", "--yes", code=1)
-    assert f"still running ({os.getpid()})" in said
-    assert "hooks" not in said
-    assert file.read_text() == installed_text
-
-
-def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
-    """Somebody has deleted it by hand; the rest is still there."""
-    run(home, "hooks", "install", "--yes")
-    shutil.rmtree(home.bellboard)
-    neovim = home.root / "state/nvim/bellboard"
-    neovim.mkdir(parents=True, exist_ok=True)
-    (neovim / "answers").touch()
-    assert backups(file)
-    link = home.root / ".local/bin/bellboard"
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to("/gone/.venv/bin/bellboard")  # as `bellboard path` makes it
-    assert f"- {link}\n" in run(home, "uninstall", "--purge", "--yes")
-    assert not link.is_symlink()
-    assert (backups(file), neovim.exists(), home.bellboard.exists()) == ([], False, False)
-    assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
-
-
-def test_purge_finds_what_every_neovim_remembers(home: Home) -> None:
-    """Of any NVIM_APPNAME: empty files of ours, not what another program has put there."""
-    state = home.root / "state"
-    shutil.rmtree(state)
-    kept = [
-        state / name for name in ("a/bellboard/mine", "b/bellboard/answers/1", "c/swap/answers")
-    ]
-    gone = [state / name for name in ("a/bellboard/answers", "d/bellboard/hooks-asked")]
-    for path in (*kept, *gone):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    (filled := state / "e/bellboard/answers").parent.mkdir(parents=True)
-    filled.write_text("what another program keeps")
-    (empty := state / "f/bellboard").mkdir(parents=True)
-    (far := home.root / "far/bellboard/answers").parent.mkdir(parents=True)
-    far.touch()
-    (state / "g").symlink_to(far.parents[1])
-    (state / "h").mkdir()
-    (state / "h/bellboard").symlink_to(far.parent)
-    kept += [filled, *([theirs(state / "i/bellboard/answers")] if os.geteuid() == 0 else [])]
-    said = run(home, "uninstall", "--purge", "--yes")
-    assert f"- {gone[0]}\n- {gone[1].parent}\n" in said
-    assert empty.exists() and far.exists()
-    assert sorted(kept) == sorted(path for path in state.rglob("*") if path.is_file())
-    assert "nothing of bellboard is left" in run(home, "uninstall", "--purge", "--yes")
-
-
-def theirs(path: Path) -> Path:
-    """Make an empty file of another user, in a folder of that user."""
-    path.parent.mkdir(parents=True)
-    path.touch()
-    for place in (path, path.parent):
-        os.chown(place, 65534, 65534)
-    return path
-
-
-def test_purge_goes_on_after_what_it_cannot_delete(home: Home) -> None:
-    """The message names the whole path of the file."""
-    run(home, "list")
-    stuck = home.bellboard / "spool/tmp"
-    (stuck / "x").touch()
-    stuck.chmod(0o500)
-    argv = [sys.executable, "-m", "bellboard", "uninstall", "--purge", "--yes"]
-    if os.geteuid() == 0:  # modes do not stop root, only its capabilities let it pass
-        argv[:0] = ["setpriv", "--bounding-set=-all"]
-    done = subprocess.run(argv, env=home.env, cwd=home.project, capture_output=True, text=True)
-    assert "now remove" not in done.stdout
-    why = f"cannot delete {home.bellboard / 'spool'}: x: Permission denied; delete it by hand"
-    assert (done.returncode, done.stderr) == (1, f"bellboard: {why}\n")
-    assert [path.name for path in home.bellboard.iterdir()] == ["spool"]
-
-
-def test_purge_knows_what_neovim_remembers() -> None:
-    """Every name that the Lua gives to `remembered`."""
-    names = set()
-    for text in (path.read_text() for path in (ROOT / "lua").rglob("*.lua")):
-        for given in re.findall(r"\bremembered\.(?:is|note|forget)\((.+?)\)", text):
-            value = re.search(rf"^local {given} = (.+)$", text, re.MULTILINE)
-            names.add((value[1] if value else given).strip("'"))
-    assert names == REMEMBERED
-
-
-def test_purge_says_what_is_left_in_tmux_conf(home: Home) -> None:
-    """The file is the user's; a line there would set everything up again when tmux starts."""
-    conf = home.root / "config/tmux/tmux.conf"
-    conf.parent.mkdir()
-    conf.write_text("set -g mouse on\n  # bellboard\nrun-shell -b ': bellboard; exec x tmux'\n")
-    (home.root / ".tmux.conf").write_text("set -ga status-right ' #{@bellboard-status}'\n" * 2)
-    left = [
-        "kept: ~/.tmux.conf; to finish, remove its lines 1, 2 by hand",
-        "kept: ~/config/tmux/tmux.conf; to finish, remove its line 3 by hand",
-    ]
-    run(home, "list")
-    for _ in range(2):
-        said = run(home, "uninstall", "--purge", "--yes")
-        assert left == [line for line in said.splitlines() if "tmux.conf" in line]
-        assert "nothing of bellboard is left" not in said
-
-
-def test_purge_removes_a_link_to_the_state_folder(home: Home) -> None:
-    """And the folder that it leads to."""
-    place = home.root / "elsewhere"
-    place.mkdir(mode=0o700)
-    home.bellboard.symlink_to(place)
-    run(home, "list")
-    run(home, "uninstall", "--purge", "--yes")
-    assert not place.exists()
-    assert not home.bellboard.is_symlink()
-
-
-def test_an_older_installation_is_replaced(home: Home, file: Path) -> None:
-    """Lines that people pasted by hand name the script of a checkout."""
-    old = f'"{ROOT}/hooks/emit" Stop "$PPID"'
-    told = {**OTHER, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": old}]}]}}
-    file.write_text(json.dumps(told))
-    assert "from another installation: Stop" in run(home, "hooks", "check", code=1)
-    run(home, "hooks", "install", "--yes")
-    (group,) = json.loads(file.read_text())["hooks"]["Stop"]
-    assert str(ROOT) not in group["hooks"][0]["command"]
-    run(home, "hooks", "check")
-
-
-def test_the_plugin_is_noticed(home: Home, file: Path) -> None:
-    """Plugin and settings together do no harm; it is reported."""
-    file.write_text(json.dumps({"enabledPlugins": {"bellboard@bellboard": True}}))
-    assert "no hooks; plugin enabled" in run(home, "hooks", "check")
-    assert "also enables the plugin" in run(home, "hooks", "install", "--yes")
-    file.write_text(json.dumps({**json.loads(file.read_text()), "disableAllHooks": True}))
-    assert "disabled by disableAllHooks" in run(home, "hooks", "check", code=1)
-    for _ in range(2):  # also where nothing has to be written
-        said = run(home, "hooks", "install", "--yes")
-        assert "settings.json: its hooks do not run: disabled by disableAllHooks" in said
-
-
-# Which version of the CLI
-
-
-def test_the_version_is_found_from_the_installation(home: Home, tmp_path: Path) -> None:
-    """By its own installer, by npm, else by asking the CLI."""
-    lies = {"2.1.5": tmp_path / "share/claude/versions/2.1.5"}
-    lies["2.1.6"] = tmp_path / "npm/node_modules/@anthropic-ai/claude-code/cli.js"
-    lies["2.1.7"] = tmp_path / "bin/claude"
-    for version, program in lies.items():
-        program.parent.mkdir(parents=True)
-        program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'; exit 3\n")
-        program.chmod(0o755)
-    told = {"version": "2.1.6", "bin": {"claude": "cli.js"}}
-    (lies["2.1.6"].parent / "package.json").write_text(json.dumps(told))
-    for version, program in lies.items():
-        link = home.bin / "claude"
-        link.unlink(missing_ok=True)
-        link.symlink_to(program)
-        numbers = tuple(map(int, version.split(".")))
-        assert cli_version(None, home.env) == numbers
-        assert cli_version(str(program), {}) == numbers
-    assert cli_version("2.1.328", {}) == NEWEST
-    (home.bin / "claude").unlink()
-    assert cli_version(None, home.env) is None
-    assert "not a version" in run(home, "hooks", "print", "--cli", "1.2.x", code=1)
-
-
-# The script, and a host that sees to it all
-
-
-def test_a_wheel_contains_the_script(tmp_path: Path) -> None:
-    """Inside the package."""
-    package = tmp_path / "bellboard"
-    shutil.copytree(ROOT / "rplugin/python3/bellboard", package)
-    shutil.copytree(ROOT / "hooks", package / "hooks")
-    code = "from bellboard.agents.installing import hook_record; print(hook_record.shipped())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == str(package / "hooks/emit")
-
-
-def test_a_host_updates_the_script(home: Home, start: Callable[..., RecordedHost]) -> None:
-    """So an update of the plugin needs no new installation of hooks."""
-    home.bellboard.mkdir()
-    hook_record.script(home.bellboard).write_text("an old one")
-    start()
-    shipped = hook_record.shipped().read_bytes()
-    eventually(lambda: hook_record.script(home.bellboard).read_bytes() == shipped)
-    eventually(lambda: os.access(hook_record.script(home.bellboard), os.X_OK))
-
-
-def test_lost_hooks_are_reported_once(
-    home: Home, settings: Settings, file: Path, start: Callable[..., RecordedHost]
-) -> None:
-    """By one editor, and in health until they are back or were removed with bellboard."""
-    put_in(settings, file)
-    editors = [start("one", server="x"), start("two", server="y")]
-    server = start("three")
-    text = file.read_text()
-    file.write_text(TEXT)  # by a program that had read it before
-    for host in (*editors, server):
-        host.says("hooks gone from ~/claude/settings.json")
-    eventually(lambda: sum("vanished" in h.health for h in editors) == 1, "one that reports it")
-    assert "vanished" not in server.health
-    file.write_text(text)
-    for host in (*editors, server):
-        eventually(lambda host=host: not host.note, "no more complaint")
-    eventually(lambda: not any("vanished" in h.health for h in editors), "nothing to report")
-    take_out(settings, file)
-    assert file.read_text() == TEXT
-    put_in(settings, project_file(home.project))  # hosts see this after the change before it
-    project_file(home.project).unlink()
-    for host in (*editors, server):
-        host.says("hooks gone from ~/project/.claude/settings.json")
-        host.says(f"hooks install --settings {project_file(home.project)}`")
-        assert "~/claude" not in host.note
-
-
-def test_a_check_that_finds_no_agent_says_how_to_name_one(home: Home) -> None:
-    """`hooks install` says so, too."""
-    shutil.rmtree(home.claude, ignore_errors=True)
-    for verb in ("check", "install"):
-        said = run(home, "hooks", verb, code=1)
-        assert "found no agent on this machine; name one with --agent: claude, codex" in said
-    (home.bin / "agy").write_text("#!/bin/sh\n")
-    (home.bin / "agy").chmod(0o755)
-    said = run(home, "hooks", "install", code=1)
-    assert "Antigravity CLI: `bellboard hooks print --agent antigravity`" in said
+def test_the_last_three_backups_are_kept(home: Home) -> None:
+    """Three per file; files with similar names are left alone."""
+    work = agent_of("claude").installer(home.bellboard, home.env)
+    file = work.user_file()
+    beside = [file.with_name(f"{file.name}.bellboard-{name}") for name in ("mine", "20200101")]
+    other = file.with_name("other.json.bellboard-20200101-000000")
+    for path in (*beside, other):
+        path.write_text("not ours")
+    for n in range(5):
+        file.write_text(json.dumps({"n": n}))
+        work.apply(work.put_in(file))
+        work.apply(work.take_out(file))
+    kept = backups(file)
+    assert 3 == len(kept)
+    assert json.dumps({"n": 4}) == kept[-2].read_text()  # the state before the last change
+    assert all(path.read_text() == "not ours" for path in (*beside, other))
