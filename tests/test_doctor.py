@@ -31,7 +31,7 @@ from bellboard.storage.store import Store
 from bellboard.system import inotify
 from bellboard.system.packaged import dotted
 from hosting import RecordedHost, made, put, put_raw, start
-from live.clis.stands import STANDS
+from live.stands import STANDS
 from rig import warm
 from rig.claude_code import VERSION
 from rig.fixtures import Agents, Editors
@@ -361,9 +361,7 @@ def test_the_newest_tested_version_of_each_cli_is_the_one_that_tests_run() -> No
     pinned = {key: stand.version for key, stand in STANDS.items()}
     pinned["claude"] = VERSION
     tested = {cli.key: dotted(cli.tested) for cli in all_agents() if cli.tested}
-    assert tested == pinned, (
-        "`tested` of an agent is the version in tests/live/clis/stands.py, if any"
-    )
+    assert tested == pinned, "`tested` of an agent is the version in tests/live/stands.py, if any"
 
 
 @pytest.mark.files

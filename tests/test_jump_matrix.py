@@ -74,7 +74,7 @@ class Seat:
 
 
 @dataclass
-class Stage:
+class Terminals:
     """The tmux servers and Neovims of one test."""
 
     home: Home
@@ -97,9 +97,9 @@ class Stage:
 
 
 @pytest.fixture
-def stage(home: Home) -> Iterator[Stage]:
+def stage(home: Home) -> Iterator[Terminals]:
     """stage.server(), stage.seat(server, session): stopped at the end of the test."""
-    made = Stage(home, [], [])
+    made = Terminals(home, [], [])
     yield made
     for server in made.servers:
         server.close()
@@ -170,7 +170,7 @@ def refused(asker: Any, session: dict[str, Any]) -> str:
     return str(text)
 
 
-def test_a_pane_of_another_session(stage: Stage) -> None:
+def test_a_pane_of_another_session(stage: Terminals) -> None:
     """Only the client that asked moves; all others stay as they are."""
     server = stage.server()
     asker = stage.seat(server)
@@ -191,7 +191,7 @@ def test_a_pane_of_another_session(stage: Stage) -> None:
     assert after[f"client {second}"].startswith("other ")
 
 
-def test_the_background_process_carries_a_jump_out(stage: Stage, home: Home) -> None:
+def test_the_background_process_carries_a_jump_out(stage: Terminals, home: Home) -> None:
     """The whole way: from the spool to the board, from there to the pane; and a preview."""
     server = stage.server()
     asker = stage.seat(server, config={"float": {"enabled": False}})
@@ -218,7 +218,7 @@ def test_the_background_process_carries_a_jump_out(stage: Stage, home: Home) -> 
     eventually(lambda: world(server)[f"client {client}"] == f"two {target.id}", "the pane")
 
 
-def test_a_pane_of_another_window_of_the_same_session(stage: Stage, version: str) -> None:
+def test_a_pane_of_another_window_of_the_same_session(stage: Terminals, version: str) -> None:
     """The window is selected, no client is switched."""
     server = stage.server()
     asker = stage.seat(server, version=version)
@@ -233,7 +233,7 @@ def test_a_pane_of_another_window_of_the_same_session(stage: Stage, version: str
     assert f" {pid}={asker.pane.id}=" in server.run("show-options", "-gv", "@bellboard-back")
 
 
-def test_a_pane_beside_it_in_a_zoomed_window(stage: Stage) -> None:
+def test_a_pane_beside_it_in_a_zoomed_window(stage: Terminals) -> None:
     """The window stays zoomed, now on the target pane."""
     server = stage.server()
     asker = stage.seat(server)
@@ -246,7 +246,7 @@ def test_a_pane_beside_it_in_a_zoomed_window(stage: Stage) -> None:
     assert target.ask("#{window_zoomed_flag}#{pane_active}") == "11"
 
 
-def test_a_zoomed_window_elsewhere_stays_as_it_is(stage: Stage) -> None:
+def test_a_zoomed_window_elsewhere_stays_as_it_is(stage: Terminals) -> None:
     """The agent's own pane may be the zoomed one."""
     server = stage.server()
     asker = stage.seat(server)
@@ -260,7 +260,7 @@ def test_a_zoomed_window_elsewhere_stays_as_it_is(stage: Stage) -> None:
     assert target.ask("#{window_zoomed_flag}#{pane_active}") == "11"
 
 
-def test_of_two_terminals_only_the_one_that_shows_us_moves(stage: Stage) -> None:
+def test_of_two_terminals_only_the_one_that_shows_us_moves(stage: Terminals) -> None:
     """Two clients on one session: the one typed into last is the one that asks."""
     server = stage.server()
     asker = stage.seat(server)
@@ -271,7 +271,7 @@ def test_of_two_terminals_only_the_one_that_shows_us_moves(stage: Stage) -> None
     assert sorted(shown.values()) == sorted([f"agents {target.id}", f"work {asker.pane.id}"])
 
 
-def test_a_window_that_our_session_has_too_is_shown_in_it(stage: Stage) -> None:
+def test_a_window_that_our_session_has_too_is_shown_in_it(stage: Terminals) -> None:
     """Grouped sessions share windows: the client stays in its own session."""
     server = stage.server()
     target = server.open(AGENT, session="agents")
@@ -283,7 +283,7 @@ def test_a_window_that_our_session_has_too_is_shown_in_it(stage: Stage) -> None:
     assert world(server)[f"client {client}"] == f"work {target.id}"
 
 
-def test_a_pane_of_another_server(stage: Stage) -> None:
+def test_a_pane_of_another_server(stage: Terminals) -> None:
     """Shown on that server's client; nothing on our own server moves."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
@@ -296,7 +296,7 @@ def test_a_pane_of_another_server(stage: Stage) -> None:
     assert world(other)[f"client {client}"] == f"a {target.id}"
 
 
-def test_a_server_without_clients(stage: Stage) -> None:
+def test_a_server_without_clients(stage: Terminals) -> None:
     """A question offers to attach to the server; then its pane is shown in a terminal here."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
@@ -314,7 +314,7 @@ def test_a_server_without_clients(stage: Stage) -> None:
     assert asker.lua("return vim.bo.buftype") == "terminal"
 
 
-def test_a_tmux_in_a_terminal_of_ours(stage: Stage, nvim: Editors) -> None:
+def test_a_tmux_in_a_terminal_of_ours(stage: Terminals, nvim: Editors) -> None:
     """The client is a :terminal buffer here: it is shown, and the pane in it."""
     server = stage.server()
     first, target = server.open(AGENT, session="a"), server.open(AGENT, session="a")
@@ -331,7 +331,7 @@ def test_a_tmux_in_a_terminal_of_ours(stage: Stage, nvim: Editors) -> None:
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["same server", "other server"])
-def test_a_terminal_of_a_neovim_in_another_pane(stage: Stage, same: bool, version: str) -> None:
+def test_a_terminal_of_a_neovim_in_another_pane(stage: Terminals, same: bool, version: str) -> None:
     """That Neovim shows the terminal, tmux shows that Neovim; `back` there returns here."""
     server = stage.server()
     elsewhere = server if same else stage.server()
@@ -368,7 +368,7 @@ def test_a_terminal_of_a_neovim_outside_tmux(nvim: Editors, version: str) -> Non
     report(f"landed after {here.lua('return landed'):.1f} ms (bar: {PROMPT:.0f})")
 
 
-def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Stage, nvim: Editors) -> None:
+def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Terminals, nvim: Editors) -> None:
     """The whole server inherits $NVIM: the pane of the agent's own terminal counts."""
     server = stage.server()
     there = nvim(config=QUIET, ui=False)
@@ -382,7 +382,7 @@ def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Stage, nvim: Edi
 # Targets that are gone or do not respond.
 
 
-def test_a_pane_that_is_gone(stage: Stage) -> None:
+def test_a_pane_that_is_gone(stage: Terminals) -> None:
     """No window moves; the message says what is known."""
     server = stage.server()
     asker = stage.seat(server)
@@ -397,7 +397,7 @@ def test_a_pane_that_is_gone(stage: Stage) -> None:
     assert moved(before, world(server)) == set()
 
 
-def test_a_reused_pane_number_is_not_jumped_to(stage: Stage) -> None:
+def test_a_reused_pane_number_is_not_jumped_to(stage: Terminals) -> None:
     """A restarted server counts from 0 again: another terminal is not the session's."""
     server = stage.server()
     asker = stage.seat(server)
@@ -408,7 +408,7 @@ def test_a_reused_pane_number_is_not_jumped_to(stage: Stage) -> None:
     assert moved(before, world(server)) == set()
 
 
-def test_a_server_that_is_gone(stage: Stage) -> None:
+def test_a_server_that_is_gone(stage: Terminals) -> None:
     """The message is tmux's own."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
@@ -418,7 +418,7 @@ def test_a_server_that_is_gone(stage: Stage) -> None:
     assert "no server running" in text or "error connecting" in text
 
 
-def test_a_suspended_server(stage: Stage) -> None:
+def test_a_suspended_server(stage: Terminals) -> None:
     """The server gets one second, and meanwhile the editor stays responsive."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from live.answers.cases import CASES
-from live.answers.giving import give
+from live.answers.giving import CASES, give
 from live.answers.place import place
 from live.answers.sending import works
 from rig import claude_code

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from live.answers.served import say
-from live.clis.account import Row, judged
-from live.clis.report import missed
-from live.clis.stage import STANDS, How, Stage
-from live.clis.stands import CODEX, COPILOT, OPENCODE, PI, QWEN, SPEAKING, Stand
-from live.listening import Published
+from live.published import Published
+from live.report import Row, missed
+from live.screens import STANDS, ScreenStage, judged_by_screens
+from live.stage import How
+from live.stands import CODEX, COPILOT, OPENCODE, PI, QWEN, SPEAKING, Stand
 from rig import codex, opencode
 from rig import home as homes
 from rig.fixtures import VERSIONS
@@ -36,12 +36,12 @@ def test_what_is_shown_of_an_agent_is_what_its_screen_says(stand: Stand) -> None
     How late that is on a busy machine is not looked at here.
     """
     stand.fetch()
-    with Stage(stand) as stage:
+    with ScreenStage(stand) as stage:
         stage.start()
         stage.prompt(f"{stand.asking} true; say Done")
-        stage.becomes("blocked")
+        stage.stands("blocked")
         stage.press(*stand.allow)
-        stage.becomes("completed")
+        stage.stands("completed")
         stage.leave()
         outside = stage.watch.spoke_out()
         shown = dict.fromkeys(change["to"] for change in stage.published.changes)
@@ -55,11 +55,12 @@ def test_what_is_shown_of_an_agent_is_what_its_screen_says(stand: Stand) -> None
 def test_what_an_agent_reports_of_itself_is_all_that_is_needed(stand: Stand) -> None:
     """In a terminal of Neovim, without hooks, and with its own files out of sight."""
     stand.fetch()
-    with Stage(stand, how=How(VERSIONS[-1], alone=True)) as stage:
+    how = How(editor=VERSIONS[-1], hidden=True, hooked=False)
+    with ScreenStage(stand, how=how) as stage:
         stage.start()
         stage.asks()
         stage.press(*stand.allow)
-        stage.becomes("completed")
+        stage.stands("completed")
         stage.leave()
         outside = stage.watch.spoke_out()
         changes = list(stage.published.changes)
@@ -75,16 +76,16 @@ def test_what_an_agent_reports_of_itself_is_all_that_is_needed(stand: Stand) -> 
 def test_pi_works_between_its_retries_and_fails_once() -> None:
     """The API is overloaded twice; then it stays so; at last Esc stops it between two tries."""
     PI.fetch()
-    with Stage(PI) as stage:
+    with ScreenStage(PI) as stage:
         stage.start()
         stage.prompt("err 529 2")
-        stage.becomes("completed", 30.0)
+        stage.stands("completed")
         stage.prompt("err 529")
-        stage.becomes("error", 30.0)
+        stage.stands("error")
         stage.prompt("err 529")
         eventually(lambda: "retrying" in stage.published.rows()[0]["markers"], "it says so")
         stage.press("Escape")  # an error by Pi's own report as well
-        stage.becomes("error")
+        stage.stands("error")
         stage.leave()
         outside = stage.watch.spoke_out()
         shown = [change["to"] for change in stage.published.changes]
@@ -213,20 +214,19 @@ def test_a_session_that_is_resumed_in_another_terminal_was_gone_from_the_first()
     }
     times = [(0.0, "idle"), (10.5, None), (12.0, "idle"), (20.25, None)]
     changes = [{"t": t, "session_id": "s", "to": to} for t, to in times]
-    assert judged("resume", marks, changes, {"s": [FIRST, SECOND]}, 1.0).left == 0.5
-    assert judged("resume", marks, changes[:3], {"s": [FIRST, SECOND]}, 1.0).left == float("inf")
+    places = {"s": [FIRST, SECOND]}
+    assert judged_by_screens("resume", marks, changes, places, 1.0).left == 0.5
+    assert judged_by_screens("resume", marks, changes[:3], places, 1.0).left == float("inf")
 
 
 @pytest.mark.pure
 def test_a_bar_is_missed_by_a_wrong_time_a_slow_change_or_a_scene_that_was_not_played() -> None:
     """Each CLI has bars of its own, as its evidence differs."""
-    rows = [Row("text", compared=99.0, delays=(0.3,)), Row("deny", compared=1.0, off=0.5)]
-    assert missed(CODEX, rows) == []
-    rows.append(Row("kill -9", compared=1.0, off=1.0, delays=(0.1, 0.7), left=3.0))
-    wrong = "Codex agrees 98.51% of the time, not 99%"
-    slow = ["Codex, kill -9: a change took 0.70 s", "Codex, kill -9: left for 3.0 s"]
-    assert missed(CODEX, rows) == [*slow, wrong]
-    assert missed(QWEN, rows) == [each.replace("Codex", "Qwen Code") for each in slow]
-    assert missed(CODEX, [Row("text", "AssertionError: it was late\n...")]) == [
-        "Codex, text: AssertionError: it was late"
-    ]
+    rows = [Row("text", compared=99.0, delays=(0.3,)), Row("deny", compared=1.0, wrong=(0.5,))]
+    assert missed(rows, CODEX.agrees) == []
+    rows.append(Row("kill -9", compared=1.0, wrong=(1.0,), delays=(0.1, 0.7), left=3.0))
+    slow = ["kill -9: a change took 0.70 s", "kill -9: left for 3.0 s"]
+    assert missed(rows, CODEX.agrees) == [*slow, "agrees 98.51% of the time, not 99%"]
+    assert missed(rows, QWEN.agrees) == slow
+    failed = Row("text", "AssertionError: it was late\n...")
+    assert missed([failed], CODEX.agrees) == ["text: AssertionError: it was late"]

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import pytest
 
 from live.play import play
-from live.report import line
-from live.rows import Row
+from live.report import Row
 from live.scene import SCENES, Scene
 from live.stage import How
 
@@ -36,7 +35,7 @@ HIDDEN = ("permission: yes", "Esc while streaming")
 
 def verify(rows: Sequence[Row]) -> None:
     """Check that each scene ended as expected, statuses stayed right, and nothing was left."""
-    told = "\n".join(map(line, rows))
+    told = "\n".join(map(str, rows))
     sys.stderr.write(f"{told}\n")
     assert [row.failure for row in rows if row.failure] == [], told
     assert [row.otherwise for row in rows if row.otherwise] == [], told

@@ -12,8 +12,8 @@ from bellboard.agents.traces import replay
 from bellboard.core.board import Board
 from bellboard.core.program_status import parsed
 from bellboard.core.session import is_listed, is_nameless
-from live.clis.spoken import DRAWN, RECORDED, TYPED, UNSAID, alone, causes, section
-from live.report import TABLE
+from live.own.spoken import DRAWN, RECORDED, TYPED, UNSAID, alone, causes, section
+from live.page import TABLE
 from playback import Line, encoded, read_lines
 
 pytestmark = pytest.mark.pure

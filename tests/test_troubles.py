@@ -59,7 +59,7 @@ Answers = dict[str, dict[str, Any]]
 
 
 @dataclass
-class Place:
+class DamagedHome:
     """A home with one session, damaged in some way, in which commands run."""
 
     home: Home
@@ -127,7 +127,7 @@ class Place:
 
 
 @pytest.fixture
-def place(home: Home) -> Iterator[Place]:
+def place(home: Home) -> Iterator[DamagedHome]:
     spool = made(home.bellboard)
     now = time.time()
     for n, (event, more) in enumerate(
@@ -143,12 +143,12 @@ def place(home: Home) -> Iterator[Place]:
     SharedBoard(Spool(home.bellboard), store).turn(now)
     store.close()
     home.file("trace", '{"t":1,"tick":{}}\n')
-    found = Place(home)
+    found = DamagedHome(home)
     with found.cleanup:
         yield found
 
 
-Trouble = Callable[[Place], object]
+Trouble = Callable[[DamagedHome], object]
 TROUBLES: dict[str, Trouble] = {"none": lambda place: None}
 
 
@@ -165,96 +165,96 @@ def file(path: Path) -> None:
 
 
 @trouble
-def no_home(place: Place) -> None:
+def no_home(place: DamagedHome) -> None:
     shutil.rmtree(place.board)
 
 
 @trouble
-def a_home_that_is_a_file(place: Place) -> None:
+def a_home_that_is_a_file(place: DamagedHome) -> None:
     place.replace(place.board, file)
 
 
 @trouble
-def a_home_that_is_a_pipe(place: Place) -> None:
+def a_home_that_is_a_pipe(place: DamagedHome) -> None:
     place.replace(place.board, os.mkfifo)
 
 
 @trouble
-def a_home_that_leads_nowhere(place: Place) -> None:
+def a_home_that_leads_nowhere(place: DamagedHome) -> None:
     place.replace(place.board, lambda path: path.symlink_to("/nowhere/at/all"))
 
 
 @trouble
-def a_home_that_leads_to_itself(place: Place) -> None:
+def a_home_that_leads_to_itself(place: DamagedHome) -> None:
     place.replace(place.board, lambda path: path.symlink_to(path))
 
 
 @trouble
-def a_home_below_a_file(place: Place) -> None:
+def a_home_below_a_file(place: DamagedHome) -> None:
     place.env["BELLBOARD_HOME"] = str(place.home.file("file", "") / "below")
 
 
 @trouble
-def a_relative_home(place: Place) -> None:
+def a_relative_home(place: DamagedHome) -> None:
     place.env["BELLBOARD_HOME"] = "relative"
 
 
 @trouble
-def an_empty_home(place: Place) -> None:
+def an_empty_home(place: DamagedHome) -> None:
     place.env["BELLBOARD_HOME"] = ""
 
 
 @trouble
-def a_home_of_two_lines(place: Place) -> None:
+def a_home_of_two_lines(place: DamagedHome) -> None:
     place.env["BELLBOARD_HOME"] = f"{place.home.root}/a\nb\x1b[31m"
 
 
 @trouble
-def a_home_that_is_no_text(place: Place) -> None:
+def a_home_that_is_no_text(place: DamagedHome) -> None:
     place.env["BELLBOARD_HOME"] = os.fsencode(place.home.root) + b"/\xff\xfe"
 
 
 @trouble
-def a_home_of_a_name_too_long(place: Place) -> None:
+def a_home_of_a_name_too_long(place: DamagedHome) -> None:
     place.env["BELLBOARD_HOME"] = "/" + "x" * 5000
 
 
 @trouble
-def no_HOME_at_all(place: Place) -> None:
+def no_HOME_at_all(place: DamagedHome) -> None:
     for name in ("HOME", "BELLBOARD_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"):
         place.env[name] = None
 
 
 @trouble
-def a_relative_HOME(place: Place) -> None:
+def a_relative_HOME(place: DamagedHome) -> None:
     place.env.update(HOME="relative", BELLBOARD_HOME=None, XDG_STATE_HOME=None)
 
 
 @trouble
-def a_relative_XDG_STATE_HOME(place: Place) -> None:
+def a_relative_XDG_STATE_HOME(place: DamagedHome) -> None:
     place.env.update(BELLBOARD_HOME=None, XDG_STATE_HOME="relative")
 
 
 @trouble
-def a_home_that_cannot_be_written(place: Place) -> None:
+def a_home_that_cannot_be_written(place: DamagedHome) -> None:
     place.powerless()
     place.board.chmod(0o500)
 
 
 @trouble
-def a_home_that_cannot_be_read(place: Place) -> None:
+def a_home_that_cannot_be_read(place: DamagedHome) -> None:
     place.powerless()
     place.board.chmod(0)
 
 
 @trouble
-def a_spool_that_cannot_be_read(place: Place) -> None:
+def a_spool_that_cannot_be_read(place: DamagedHome) -> None:
     place.powerless()
     (place.board / "spool/new").chmod(0)
 
 
 @trouble
-def a_full_disk(place: Place) -> None:
+def a_full_disk(place: DamagedHome) -> None:
     kept = place.home.root / "kept"
     shutil.move(place.board, kept)
     place.board.mkdir(mode=0o700)
@@ -266,7 +266,7 @@ def a_full_disk(place: Place) -> None:
 
 
 @trouble
-def a_disk_that_is_read_only(place: Place) -> None:
+def a_disk_that_is_read_only(place: DamagedHome) -> None:
     (place.board / "answers").rmdir()  # as an older version left it
     place.mount("--bind", str(place.board))
     place.mount("-o", "remount,ro,bind", again=True)
@@ -276,12 +276,12 @@ def a_disk_that_is_read_only(place: Place) -> None:
 
 
 @trouble
-def a_spool_that_is_a_file(place: Place) -> None:
+def a_spool_that_is_a_file(place: DamagedHome) -> None:
     place.replace(place.board / "spool", file)
 
 
 @trouble
-def junk_in_the_spool(place: Place) -> None:
+def junk_in_the_spool(place: DamagedHome) -> None:
     new = place.board / "spool/new"
     os.mkfifo(new / "pipe")
     (new / "folder").mkdir()
@@ -294,7 +294,7 @@ def junk_in_the_spool(place: Place) -> None:
 
 
 @trouble
-def junk_among_the_hosts(place: Place) -> None:
+def junk_among_the_hosts(place: DamagedHome) -> None:
     hosts = place.board / "hosts"
     os.mkfifo(hosts / "1")
     for name in ("²", "9" * 100, "-1", "0", os.fsdecode(b"\xff")):
@@ -303,17 +303,17 @@ def junk_among_the_hosts(place: Place) -> None:
 
 
 @trouble
-def hosts_that_are_a_file(place: Place) -> None:
+def hosts_that_are_a_file(place: DamagedHome) -> None:
     place.replace(place.board / "hosts", file)
 
 
 @trouble
-def answers_that_are_a_file(place: Place) -> None:
+def answers_that_are_a_file(place: DamagedHome) -> None:
     place.replace(place.board / "answers", file)
 
 
 @trouble
-def junk_among_the_answers(place: Place) -> None:
+def junk_among_the_answers(place: DamagedHome) -> None:
     answers = place.board / "answers"
     os.mkfifo(answers / "1.1")
     (answers / "1.1.taken").mkdir()
@@ -322,37 +322,37 @@ def junk_among_the_answers(place: Place) -> None:
 
 
 @trouble
-def a_damaged_database(place: Place) -> None:
+def a_damaged_database(place: DamagedHome) -> None:
     place.database.write_bytes(b"no database at all" * 999)
 
 
 @trouble
-def an_empty_database(place: Place) -> None:
+def an_empty_database(place: DamagedHome) -> None:
     place.database.write_bytes(b"")
 
 
 @trouble
-def a_newer_database(place: Place) -> None:
+def a_newer_database(place: DamagedHome) -> None:
     place.sql("PRAGMA user_version = 99")
 
 
 @trouble
-def a_newer_database_of_another_kind(place: Place) -> None:
+def a_newer_database_of_another_kind(place: DamagedHome) -> None:
     place.sql("PRAGMA user_version = 99", "DROP TABLE sessions")
 
 
 @trouble
-def a_database_without_a_table(place: Place) -> None:
+def a_database_without_a_table(place: DamagedHome) -> None:
     place.sql("DROP TABLE events")
 
 
 @trouble
-def rows_that_cannot_be_decoded(place: Place) -> None:
+def rows_that_cannot_be_decoded(place: DamagedHome) -> None:
     place.sql("UPDATE sessions SET record = x'c1'", "UPDATE events SET event = x'c1'")
 
 
 @trouble
-def rows_of_the_wrong_types(place: Place) -> None:
+def rows_of_the_wrong_types(place: DamagedHome) -> None:
     place.sql(
         "UPDATE sessions SET record = 'text', revision = 'x'",
         "UPDATE events SET rule = x'ff', why = x'ff', before = 7",
@@ -362,33 +362,33 @@ def rows_of_the_wrong_types(place: Place) -> None:
 
 
 @trouble
-def a_database_that_is_a_folder(place: Place) -> None:
+def a_database_that_is_a_folder(place: DamagedHome) -> None:
     place.replace(place.database, Path.mkdir)
 
 
 @trouble
-def a_database_that_is_a_pipe(place: Place) -> None:
+def a_database_that_is_a_pipe(place: DamagedHome) -> None:
     place.replace(place.database, os.mkfifo)
 
 
 @trouble
-def a_database_that_leads_to_itself(place: Place) -> None:
+def a_database_that_leads_to_itself(place: DamagedHome) -> None:
     place.replace(place.database, lambda path: path.symlink_to(path))
 
 
 @trouble
-def a_database_that_cannot_be_read(place: Place) -> None:
+def a_database_that_cannot_be_read(place: DamagedHome) -> None:
     place.powerless()
     place.database.chmod(0)
 
 
 @trouble
-def a_lock_that_is_a_pipe(place: Place) -> None:
+def a_lock_that_is_a_pipe(place: DamagedHome) -> None:
     place.replace(place.board / "board.lock", os.mkfifo)
 
 
 def holding(name: str) -> Trouble:
-    def make(place: Place) -> None:
+    def make(place: DamagedHome) -> None:
         fd = os.open(place.board / name, os.O_RDWR | os.O_CREAT, 0o600)
         place.cleanup.callback(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -401,13 +401,13 @@ TROUBLES["hooks.lock held by another"] = holding("hooks.lock")
 
 
 @trouble
-def pipes_where_files_are_kept(place: Place) -> None:
+def pipes_where_files_are_kept(place: DamagedHome) -> None:
     for path in ("hooks.json", "hooks.lock", "emit"):
         place.replace(place.board / path, os.mkfifo)
 
 
 @trouble
-def a_record_of_hooks_that_is_none(place: Place) -> None:
+def a_record_of_hooks_that_is_none(place: DamagedHome) -> None:
     (place.board / "hooks.json").write_text("[1]")
 
 
@@ -415,27 +415,27 @@ def a_record_of_hooks_that_is_none(place: Place) -> None:
 
 
 @trouble
-def a_locale_of_seven_bits(place: Place) -> None:
+def a_locale_of_seven_bits(place: DamagedHome) -> None:
     place.env.update(LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
 
 
 @trouble
-def no_terminal_and_odd_numbers(place: Place) -> None:
+def no_terminal_and_odd_numbers(place: DamagedHome) -> None:
     place.env.update(TERM=None, COLUMNS="-3", LINES="x", TZ="no/zone", LC_ALL="xx_YY.none")
 
 
 @trouble
-def no_programs(place: Place) -> None:
+def no_programs(place: DamagedHome) -> None:
     place.env["PATH"] = ""
 
 
 @trouble
-def an_odd_tmux(place: Place) -> None:
+def an_odd_tmux(place: DamagedHome) -> None:
     place.env.update(TMUX="\n,,", TMUX_PANE="%x")
 
 
 def hanging(name: str) -> Trouble:
-    def make(place: Place) -> None:
+    def make(place: DamagedHome) -> None:
         program = place.home.bin / name
         program.unlink(missing_ok=True)
         program.write_text("#!/bin/sh\nexec sleep 60\n")
@@ -454,32 +454,32 @@ TROUBLES["a tmux that hangs"] = hanging("tmux")
 
 
 @trouble
-def settings_that_are_a_pipe(place: Place) -> None:
+def settings_that_are_a_pipe(place: DamagedHome) -> None:
     os.mkfifo(place.home.claude / "settings.json")
 
 
 @trouble
-def settings_that_are_no_text(place: Place) -> None:
+def settings_that_are_no_text(place: DamagedHome) -> None:
     (place.home.claude / "settings.json").write_bytes(b'{"hooks": [\xff')
 
 
 @trouble
-def settings_of_60_MB(place: Place) -> None:
+def settings_of_60_MB(place: DamagedHome) -> None:
     (place.home.claude / "settings.json").write_text(f'{{"x":"{"y" * (60 << 20)}"}}')
 
 
 @trouble
-def a_claude_folder_that_is_a_file(place: Place) -> None:
+def a_claude_folder_that_is_a_file(place: DamagedHome) -> None:
     place.replace(place.home.claude, file)
 
 
 @trouble
-def a_claude_folder_that_is_no_text(place: Place) -> None:
+def a_claude_folder_that_is_no_text(place: DamagedHome) -> None:
     place.env["CLAUDE_CONFIG_DIR"] = os.fsencode(place.home.root) + b"/\xff"
 
 
 @trouble
-def junk_among_the_session_files(place: Place) -> None:
+def junk_among_the_session_files(place: DamagedHome) -> None:
     folder = place.home.claude / "sessions"
     folder.mkdir()
     os.mkfifo(folder / "12.json")
@@ -501,7 +501,7 @@ assert {*MANY} < TROUBLES.keys()
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_every_command_answers(place: Place, name: str) -> None:
+def test_every_command_answers(place: DamagedHome, name: str) -> None:
     """A command shows its output or one line: never a traceback, never silence."""
     TROUBLES[name](place)
     commands = COMMANDS if name in MANY else SOME if place.streams else FEW
@@ -532,7 +532,7 @@ SHOWN = (
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_the_last_state_is_shown(place: Place, name: str) -> None:
+def test_the_last_state_is_shown(place: DamagedHome, name: str) -> None:
     """The state is that before the trouble began."""
     TROUBLES[name](place)
     told = place.run(("list",))["list"]
@@ -552,7 +552,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_doctor_names_it(place: Place, name: str) -> None:
+def test_doctor_names_it(place: DamagedHome, name: str) -> None:
     """Within seconds, even if something hangs; the other sections are complete."""
     TROUBLES[name](place)
     began = time.monotonic()
@@ -563,7 +563,7 @@ def test_doctor_names_it(place: Place, name: str) -> None:
     assert time.monotonic() - began < LIMIT * leniency()
 
 
-def test_ctrl_c_exits_silently(place: Place) -> None:
+def test_ctrl_c_exits_silently(place: DamagedHome) -> None:
     """With exit code 130."""
     env = place.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
     program = (
@@ -576,7 +576,7 @@ def test_ctrl_c_exits_silently(place: Place) -> None:
     assert (130, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
-def test_an_internal_error_is_one_line(place: Place) -> None:
+def test_an_internal_error_is_one_line(place: DamagedHome) -> None:
     """With a file that has the details, without secrets."""
     program = (
         "import sys; from bellboard import cli; from bellboard.cli import sessions\n"

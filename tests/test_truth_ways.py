@@ -14,8 +14,8 @@ from live.own.page import causes
 from live.own.reported import FILE_LATER, LEFT, WHICH_END, Difference
 from live.own.rules import decided
 from live.own.score import Score, Wrong, of_processes, scored
-from live.report import OWN, page, part
-from live.rows import Row
+from live.page import OWN, page, part
+from live.report import Row
 
 pytestmark = pytest.mark.pure
 

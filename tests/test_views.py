@@ -17,7 +17,7 @@ HERE = {"tmux": "/tmp/tmux", "pane": "%1"}
 THERE = {"tmux": "/tmp/tmux", "pane": "%2"}
 
 
-class Scene:
+class Folded:
     """A board that folds lines, by default one second apart."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Scene:
 
 
 def test_a_long_look_clears_and_a_glance_does_not() -> None:
-    scene = Scene()
+    scene = Folded()
     scene.done("a")
     scene.look("nvim 1", {"session_id": "a"})
     scene.look("nvim 1", False, after=0.8)
@@ -59,7 +59,7 @@ def test_a_long_look_clears_and_a_glance_does_not() -> None:
 
 def test_each_editor_has_a_view_of_its_own() -> None:
     """An editor that looks away, or at another session, does not end another's view."""
-    scene = Scene()
+    scene = Folded()
     scene.done("a")
     scene.done("b")
     scene.look("nvim 1", {"session_id": "a"}, after=0.1)
@@ -73,7 +73,7 @@ def test_each_editor_has_a_view_of_its_own() -> None:
 
 
 def test_each_tmux_client_has_a_view_of_its_own() -> None:
-    scene = Scene()
+    scene = Folded()
     scene.done("a", **HERE)
     scene.done("b", **THERE)
     scene.look("tmux /tmp/tmux one", HERE, after=0.1)
@@ -84,7 +84,7 @@ def test_each_tmux_client_has_a_view_of_its_own() -> None:
 
 
 def test_the_same_pane_id_on_another_server_is_another_pane() -> None:
-    scene = Scene()
+    scene = Folded()
     scene.done("a", **HERE)
     scene.look("tmux", {"tmux": "/tmp/other", "pane": "%1"})
     assert scene.viewers("a") == []
@@ -93,7 +93,7 @@ def test_the_same_pane_id_on_another_server_is_another_pane() -> None:
 @pytest.mark.parametrize("tty", ["", "/dev/pts/9"])
 def test_looking_at_a_neovims_pane_is_not_looking_at_its_hidden_terminals(tty: str) -> None:
     """Hidden terminals only inherit its TMUX_PANE."""
-    scene = Scene()
+    scene = Folded()
     scene.fold_line(pane={**HERE, "alive": True, "tty": "/dev/pts/1"})
     origin = {**HERE, "nvim": "/run/nvim.1.0", **({"tty": tty} if tty else {})}
     scene.done("hidden", **origin)
@@ -106,7 +106,7 @@ def test_looking_at_a_neovims_pane_is_not_looking_at_its_hidden_terminals(tty: s
 
 
 def test_looking_at_a_plain_pane_is_looking_at_its_agent() -> None:
-    scene = Scene()
+    scene = Folded()
     scene.fold_line(pane={**HERE, "alive": True, "tty": "/dev/pts/1"})
     scene.done("plain", **HERE, tty="/dev/pts/1")
     scene.look("tmux", HERE)

@@ -35,7 +35,7 @@ UNHEARD_AT = "bellboard.hosting.hook_pipes.UNHEARD"
 BASH = {"tool_name": "Bash", "tool_input": {"command": "make"}}
 
 
-class Place:
+class HookedFolder:
     """A state folder with hosts, and the CLI's hooks."""
 
     def __init__(self, home: Home, start: Callable[..., RecordedHost]) -> None:
@@ -90,9 +90,9 @@ class Place:
 @pytest.fixture
 def place(
     home: Home, start: Callable[..., RecordedHost], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Place]:
+) -> Iterator[HookedFolder]:
     monkeypatch.setenv("BELLBOARD_HOME", str(home.bellboard))
-    made = Place(home, start)
+    made = HookedFolder(home, start)
     yield made
     made.cli.kill()
     made.cli.wait()
@@ -100,7 +100,7 @@ def place(
         hook.end()
 
 
-def test_a_hook_waits_for_an_answer_until_its_question_ends(place: Place) -> None:
+def test_a_hook_waits_for_an_answer_until_its_question_ends(place: HookedFolder) -> None:
     """An answer arrives; what is answered in the terminal sends it away; nothing is left."""
     host = place.start()
     assert place.pipes == {}
@@ -125,7 +125,7 @@ def test_a_hook_waits_for_an_answer_until_its_question_ends(place: Place) -> Non
 
 
 def test_pipes_of_nobody_are_removed_a_few_at_a_time(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: HookedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """20,000 blocked a host for two seconds."""
     place.spool.prepare()
@@ -143,7 +143,7 @@ def test_pipes_of_nobody_are_removed_a_few_at_a_time(
     store.close()
 
 
-def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(place: Place) -> None:
+def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(place: HookedFolder) -> None:
     """A hook would take it, and nobody could answer."""
     place.spool.prepare()
     place.turn("on")
@@ -166,7 +166,7 @@ def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(place: Pl
     ids=["over", "of a subagent", "without a terminal"],
 )
 def test_a_hook_is_sent_away_at_once(
-    place: Place, more: dict[str, str], facts: dict[str, Any]
+    place: HookedFolder, more: dict[str, str], facts: dict[str, Any]
 ) -> None:
     """The question is over, or the CLI would show no dialog while the hook waits."""
     place.spool.prepare()
@@ -189,7 +189,7 @@ def test_a_hook_is_sent_away_at_once(
 
 
 def test_a_host_that_cannot_fold_keeps_no_hook_waiting(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: HookedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody would see the question; the state may change within a second."""
     place.spool.prepare()
@@ -208,7 +208,7 @@ def test_a_host_that_cannot_fold_keeps_no_hook_waiting(
 
 
 def test_a_host_that_can_write_nothing_keeps_no_hook_waiting(
-    place: Place, home: Home, mount: Mounts
+    place: HookedFolder, home: Home, mount: Mounts
 ) -> None:
     """On a full disk, no hook reports that you answered in the terminal."""
     spool = place.spool.home / "spool"
@@ -225,7 +225,7 @@ def test_a_host_that_can_write_nothing_keeps_no_hook_waiting(
     eventually(lambda: place.offered == OFFERED, "pipes for the next hooks")
 
 
-def test_a_hook_goes_when_its_cli_has_died(place: Place) -> None:
+def test_a_hook_goes_when_its_cli_has_died(place: HookedFolder) -> None:
     """Killed, so that it ends no hook; its session ends."""
     host = place.start()
     place.turn("on")
@@ -235,7 +235,7 @@ def test_a_hook_goes_when_its_cli_has_died(place: Place) -> None:
     assert hook.printed() == b""
 
 
-def test_a_hook_whose_event_asks_nothing_goes(place: Place) -> None:
+def test_a_hook_whose_event_asks_nothing_goes(place: HookedFolder) -> None:
     """So does the second of two hooks for one question, of the plugin and the settings."""
     host = place.start()
     place.turn("on")
@@ -246,7 +246,7 @@ def test_a_hook_whose_event_asks_nothing_goes(place: Place) -> None:
     eventually(lambda: sorted(place.pipes.values()) == [False] * 8 + [True])
 
 
-def test_a_hook_waits_on_while_any_host_lives(place: Place) -> None:
+def test_a_hook_waits_on_while_any_host_lives(place: HookedFolder) -> None:
     """The one that offered its pipe is closed; of the others one is suspended, and none is left."""
     one = place.start("one")
     place.turn("on")
@@ -274,7 +274,7 @@ def test_a_hook_waits_on_while_any_host_lives(place: Place) -> None:
     assert place.pipes == {}
 
 
-def test_host_and_cli_killed_at_once_leave_nothing(place: Place) -> None:
+def test_host_and_cli_killed_at_once_leave_nothing(place: HookedFolder) -> None:
     """No process, and no file once a host is there again."""
     host = place.start()
     place.turn("on")

@@ -13,7 +13,7 @@ from live.walks import actions
 from live.walks.actions import Action, Walk
 from live.walks.judge import judged
 from live.walks.shrink import shrunk
-from live.walks.walker import Seen
+from live.walks.walker import Walked
 from playback import play
 
 pytestmark = pytest.mark.pure
@@ -91,7 +91,7 @@ def changes(*steps: tuple[float, str | None]) -> list[dict[str, Any]]:
 
 
 def test_late_or_wrong_statuses_are_reported_with_their_time() -> None:
-    seen = Seen(WALK, TRACE, changes((100.0, "idle"), (102.0, "working"), (114.0, "idle")))
+    seen = Walked(WALK, TRACE, changes((100.0, "idle"), (102.0, "working"), (114.0, "idle")))
     verdict = judged(seen)
     assert () == verdict.wrongs
     (late,) = verdict.late
@@ -102,7 +102,7 @@ def test_late_or_wrong_statuses_are_reported_with_their_time() -> None:
 def test_what_nobody_could_know_is_not_counted() -> None:
     """Such as changes while the host is frozen."""
     shown = changes((100.0, "idle"), (102.0, "working"), (114.0, "idle"))
-    verdict = judged(Seen(WALK, TRACE, shown, excused=[(109.0, 114.0)]))
+    verdict = judged(Walked(WALK, TRACE, shown, excused=[(109.0, 114.0)]))
     assert () == verdict.wrongs == verdict.late
 
 
@@ -110,7 +110,7 @@ def test_errors_of_the_rules_are_reported_even_if_not_shown() -> None:
     trace = [*TRACE[:4], hook(103.0, "PreToolUse", tool_name="Bash", tool_use_id="t")]
     trace += [line(103.1, process={"pid": PID, "alive": False}), file(103.2, "busy"), TRACE[-1]]
     shown = changes((100.0, "idle"), (102.0, "working"))
-    found = judged(Seen(WALK, trace, shown)).wrongs
+    found = judged(Walked(WALK, trace, shown)).wrongs
     assert [("None", False)] == [(w.shown, w.live) for w in found]
 
 
@@ -138,7 +138,7 @@ def test_a_queued_prompt_that_is_interrupted_leaves_the_session_idle(
         line(115.0, tick={}),
     ]
     steps = changes((100.0, "idle"), (102.0, "working"), (106.15, shown))
-    verdict = judged(Seen(WALK, trace, steps))
+    verdict = judged(Walked(WALK, trace, steps))
     assert [] == [w for w in (*verdict.wrongs, *verdict.late) if w.live]
 
 
@@ -155,14 +155,14 @@ def test_a_dialog_that_opens_after_an_interrupt_is_the_users() -> None:
         dialog,
         line(115.0, tick={}),
     ]
-    verdict = judged(Seen(WALK, trace, changes((100.0, "idle"), (102.0, "working"))))
+    verdict = judged(Walked(WALK, trace, changes((100.0, "idle"), (102.0, "working"))))
     assert [] == [w for w in (*verdict.wrongs, *verdict.late) if w.live]
 
 
 def test_a_session_that_outlives_its_process_is_reported() -> None:
     """Such a session would be listed forever."""
     shown = changes((100.0, "idle"), (102.0, "working"), (110.1, "idle"))
-    verdict = judged(Seen(WALK, TRACE, shown, ended={PID: 110.5}))
+    verdict = judged(Walked(WALK, TRACE, shown, ended={PID: 110.5}))
     assert ["stays"] == [w.rule for w in (*verdict.wrongs, *verdict.late)]
 
 
@@ -204,7 +204,7 @@ def test_of_two_processes_the_more_urgent_end_is_right(
     """So it is until somebody types into the session, and so has seen it."""
     played, _ = play(lines)
     assert shown == played[-1]["to"]
-    assert () == judged(Seen(WALK, lines, played)).wrongs
+    assert () == judged(Walked(WALK, lines, played)).wrongs
     other = "idle" if shown == "completed" else "completed"
     wrong = [*played[:-1], {**played[-1], "to": other}]
-    assert judged(Seen(WALK, lines, wrong)).late
+    assert judged(Walked(WALK, lines, wrong)).late

@@ -163,7 +163,7 @@ class Recorded:
         return typed
 
 
-class Stage:
+class Recorder:
     """CLIs of one version with the same arguments, on one fake API."""
 
     def __init__(self, home: Home, api: apis.Api, watch: Watch, server: Server) -> None:
@@ -220,7 +220,10 @@ def record(version: str, names: Sequence[str]) -> None:
             with apis.Api() as api, Watch() as watch:
                 api.scenarios |= SCENARIOS
                 print(
-                    version, name, Stage(home, api, watch, server).play(version, name), flush=True
+                    version,
+                    name,
+                    Recorder(home, api, watch, server).play(version, name),
+                    flush=True,
                 )
         except (AssertionError, Declined) as why:
             print(version, name, f"not recorded: {why}", flush=True)

@@ -111,7 +111,7 @@ class Terminal:
         return dict(next(iter(self.editor.lua(code)), {}))
 
 
-class Desk:
+class Attackable:
     """A Neovim with its background process, the board and two terminals."""
 
     def __init__(self, attacked: Target, version: str) -> None:
@@ -274,10 +274,10 @@ def several(random: Random) -> bytes:
     return b"".join(map(report, (f"state={s}:id={i}" for s, i in zip(states, ids, strict=True))))
 
 
-def at_once(make: Callable[[Random], bytes]) -> Callable[[Desk, Random], None]:
+def at_once(make: Callable[[Random], bytes]) -> Callable[[Attackable, Random], None]:
     """Write several of that, in random pieces."""
 
-    def attack(desk: Desk, random: Random) -> None:
+    def attack(desk: Attackable, random: Random) -> None:
         data = b"".join(make(random) for _ in range(random.randrange(1, 30)))
         while data:
             size = random.choice([1, 7, 100, 5000])
@@ -287,7 +287,7 @@ def at_once(make: Callable[[Random], bytes]) -> Callable[[Desk, Random], None]:
     return attack
 
 
-def in_pieces(desk: Desk, random: Random) -> None:
+def in_pieces(desk: Attackable, random: Random) -> None:
     """Write a report so that Neovim reads it in pieces."""
     data = valid(random) + broken(random) + valid(random)
     process = desk.processes["Neovim"]
@@ -297,7 +297,7 @@ def in_pieces(desk: Desk, random: Random) -> None:
         eventually(lambda b=before: process.io_counters().read_chars > b, pause=0.0005)
 
 
-def flood(desk: Desk, random: Random) -> None:
+def flood(desk: Attackable, random: Random) -> None:
     """Write 10,000 reports in a second, twice, of many records or of one."""
     records, kept = random.choice([1, 5, 300]), dict[str, int]()
     passed, first = desk.editor.lua("return passed"), time.monotonic()
@@ -322,7 +322,7 @@ def flood(desk: Desk, random: Random) -> None:
             raise Fallen(f"{name} has grown by {(size - before[name]) >> 20} MB")
 
 
-KINDS: Final[dict[str, Callable[[Desk, Random], None]]] = {
+KINDS: Final[dict[str, Callable[[Attackable, Random], None]]] = {
     "valid": at_once(valid),
     "broken": at_once(broken),
     "limits": at_once(limits),
@@ -331,7 +331,7 @@ KINDS: Final[dict[str, Callable[[Desk, Random], None]]] = {
     "pieces": in_pieces,
     "flood": flood,
 }
-_desks: WeakKeyDictionary[Target, dict[str, Desk]] = WeakKeyDictionary()
+_desks: WeakKeyDictionary[Target, dict[str, Attackable]] = WeakKeyDictionary()
 
 
 def reported(random: Random, version: str, kind: str) -> Case:
@@ -341,7 +341,7 @@ def reported(random: Random, version: str, kind: str) -> Case:
     def do(attacked: Target) -> None:
         desks = _desks.setdefault(attacked, {})
         if version not in desks:
-            desks[version] = Desk(attacked, version)
+            desks[version] = Attackable(attacked, version)
         desk = desks[version]
         KINDS[kind](desk, Random(seed))
         desk.reports_beside()()

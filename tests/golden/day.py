@@ -62,7 +62,7 @@ class Told(NamedTuple):
     raw: bytes
 
 
-class Scene(NamedTuple):
+class RecordedHour(NamedTuple):
     """A recording, or the trace of a case."""
 
     name: str
@@ -135,7 +135,7 @@ def digest(told: list[Told]) -> str:
     return hashlib.sha256(b"\n".join(x.scene.encode() + b" " + x.raw for x in told)).hexdigest()
 
 
-def _scenes() -> Iterator[Scene]:
+def _scenes() -> Iterator[RecordedHour]:
     """Yield the scenes, without what the day itself tells all of them."""
     cases: dict[str, dict[str, list[Line]]] = {}
     for name in CHOSEN.read_text(encoding="utf-8").split():
@@ -147,7 +147,7 @@ def _scenes() -> Iterator[Scene]:
                 cases[folder] = {x["id"]: x["trace"] for x in _read(TRACES / f"{folder}.jsonl")}
             lines = cases[folder][leaf]
         lines = [x for x in lines if "truth" not in x and not COMMON & x.keys()]
-        yield Scene(name, [x for x in lines if type(x.get("t")) in (int, float)])
+        yield RecordedHour(name, [x for x in lines if type(x.get("t")) in (int, float)])
 
 
 def _read(path: Path) -> list[Line]:
@@ -162,7 +162,7 @@ def _encoded(line: Line) -> bytes:
 # ---------------------------------------------------------------- a scene at its place
 
 
-def _moved(scene: Scene, number: int, begin: int) -> list[Line]:
+def _moved(scene: RecordedHour, number: int, begin: int) -> list[Line]:
     """Return the lines at another time, with ids, processes and terminals of their own."""
     moved = _Moved(scene, number, begin - int(scene.begins))
     lines: list[Line] = [moved.value(x) for x in scene.lines]
@@ -174,7 +174,7 @@ def _moved(scene: Scene, number: int, begin: int) -> list[Line]:
 class _Moved:
     """Names that are changed in one scene: the same everywhere in it, unlike all in another."""
 
-    def __init__(self, scene: Scene, number: int, later: int) -> None:
+    def __init__(self, scene: RecordedHour, number: int, later: int) -> None:
         self._number, self._later = number, later
         self._about = scene.begins
         self._pids: dict[int, int] = {}

@@ -19,7 +19,7 @@ from rig.cache import CHECKOUT
 #: What each part does, and its module.
 PARTS: Final = {
     "tests": ("the tests of the layer `live`, by pytest", ""),
-    "scenes": ("scenes, in which what is shown is compared with what is so", "live.claude"),
+    "scenes": ("scenes, in which what is shown is compared with what is so", "live.command"),
     "walks": ("random walks through Claude Code, compared throughout", "live.walks.command"),
     "answers": ("answers and prompts, compared with what the model gets", "live.answers.command"),
     "machines": ("several machines on one board", "live.machines.command"),
@@ -59,8 +59,7 @@ def run(part: str, argv: Sequence[str]) -> int:
     if part == "tests":
         command = [sys.executable, "-m", "pytest", "--live", "all", "-m", "live", *argv]
         return subprocess.run(command, cwd=CHECKOUT, check=False).returncode
-    module = "live.clis.command" if "--agent" in argv else PARTS[part][1]
-    start: Callable[[Sequence[str]], int] = import_module(module).main
+    start: Callable[[Sequence[str]], int] = import_module(PARTS[part][1]).main
     return start(argv)
 
 

@@ -15,10 +15,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from live.report import Row
+
 Line = dict[str, Any]
 Allowed = frozenset[str]
 
 SLACK: Final = 0.35  # seconds around each change: the distance between the CLI's file and its hooks
+GONE: Final = 5.0  # seconds; longer than the limit, so that a miss is measured
 STANDS: Final = 2 * SLACK  # seconds; shorter stretches are not compared
 AT_REST: Final = frozenset({"idle", "completed", "error"})
 IDLE: Final = frozenset({"idle"})
@@ -351,3 +354,20 @@ def unsteady(stretch: Stretch, changes: Sequence[Line]) -> float:
     """Return how long a wrong status followed the right one, which slowness cannot explain."""
     shown = replace(stretch, start=stretch.start + delay(stretch, changes))
     return sum(wrong_times(shown, changes))
+
+
+def judged(
+    scene: str, stood: Sequence[Stretch], changes: list[Line], ended: dict[int, float]
+) -> Row:
+    """Return the figures of a played scene; `stood`: what its CLIs said about themselves."""
+    compared = [x.compared for x in stood if x.compared.end > x.compared.start]
+    gone = max(ended.values(), default=changes[-1]["t"] if changes else 0.0)
+    last = {c["session_id"]: c for c in changes}.values()
+    return Row(
+        scene,
+        compared=sum(x.end - x.start for x in compared),
+        wrong=tuple(w for x in compared for w in wrong_times(x, changes)),
+        delays=tuple(delay(x, changes) for x in stood if x.compared.end > x.compared.start),
+        unsteady=sum(unsteady(x, changes) for x in compared),
+        left=max([0.0, *(c["t"] - gone if c["to"] is None else GONE for c in last)]),
+    )

@@ -7,8 +7,8 @@ from typing import Final
 
 import psutil
 
+from live.claude import ClaudeStage
 from live.own.reported import FORGES
-from live.stage import Stage
 from rig import reaper
 from rig.scenarios import FORGED
 from rig.waiting import eventually, rest
@@ -45,7 +45,7 @@ end
 """
 
 
-def accept_plans(stage: Stage) -> None:
+def accept_plans(stage: ClaudeStage) -> None:
     """Press Enter in each dialog until it rests."""
     for _ in range(3):
         stage.stands("waiting", QUIET)
@@ -55,19 +55,19 @@ def accept_plans(stage: Stage) -> None:
             return
 
 
-def hide_the_window(stage: Stage) -> None:
+def hide_the_window(stage: ClaudeStage) -> None:
     """Close the window of a terminal of Neovim, whose buffer stays."""
     if stage.editor:
-        stage.editor.lua(HIDE, stage.agent.pane._buffer)  # type: ignore[union-attr]
+        stage.editor.lua(HIDE, stage.cli.pane._buffer)  # type: ignore[union-attr]
 
 
-def kill_neovim(stage: Stage) -> None:
+def kill_neovim(stage: ClaudeStage) -> None:
     assert stage.editor
     stage.editor.process.kill()
-    eventually(lambda: stage.agent.pid in stage.witness.ended)
+    eventually(lambda: stage.cli.pid in stage.witness.ended)
 
 
-def wait_for_the_job(stage: Stage) -> None:
+def wait_for_the_job(stage: ClaudeStage) -> None:
     """After /bg, a job of the CLI's daemon goes on, without a terminal; end it."""
 
     def is_there() -> bool:
@@ -75,14 +75,14 @@ def wait_for_the_job(stage: Stage) -> None:
         return any(record and record.get("kind") == "bg" and "status" in record for record in files)
 
     try:
-        eventually(lambda: stage.agent.pid in stage.witness.ended)
+        eventually(lambda: stage.cli.pid in stage.witness.ended)
         eventually(is_there)
         rest(2 * QUIET)
     finally:
         reaper.end(reaper.family(_daemons(stage)))
 
 
-def _daemons(stage: Stage) -> list[int]:
+def _daemons(stage: ClaudeStage) -> list[int]:
     """Return the CLI's daemons of this home."""
     return [
         process.pid
@@ -92,14 +92,14 @@ def _daemons(stage: Stage) -> list[int]:
     ]
 
 
-def forge(stage: Stage) -> None:
+def forge(stage: ClaudeStage) -> None:
     """Write what writes a report in place of the CLI."""
     stage.home.file("sub/forge.py", FORGE)
     stage.home.file("sub/forged.txt", f"before{FORGED}after\n")
     stage.witness.note(FORGES)
 
 
-ODD: Final[dict[str, Callable[[Stage], None]]] = {
+ODD: Final[dict[str, Callable[[ClaudeStage], None]]] = {
     each.__name__.replace("_", " "): each
     for each in (accept_plans, hide_the_window, kill_neovim, wait_for_the_job, forge)
 }

@@ -1,30 +1,33 @@
-"""Play scenes, several at a time with one host, and return their results."""
+"""Play scenes: several at a time on Claude Code, with one host; or one on another CLI."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from live.account import Account, Line, most_urgent
-from live.listening import Published, Witness
-from live.listing import Listing
+from live.account import GONE, Account, Line, judged, most_urgent
+from live.claude import ClaudeStage
 from live.own.score import of_processes
-from live.rows import GONE, Row, judged
-from live.scene import GONE as IS_GONE
-from live.scene import Scene
-from live.stage import CLOSING, SOON, How, Stage
+from live.published import Published
+from live.report import Row
+from live.scene import FREE, IS_GONE, Scene
+from live.screens import ScreenStage, judged_by_screens
+from live.stage import CLOSING, SOON, How
+from live.stands import Stand
+from live.witness import Listing, Witness
 from rig import home as homes
 from rig.api import Api
 from rig.home import Home
 from rig.loopback import Watch
 from rig.scenarios import Failure, Scenario
-from rig.waiting import eventually
+from rig.waiting import eventually, leniency
 
 THINKS: Final = 1.0  # seconds that every answer takes, so that statuses last
 UNKNOWN: Final = 10.0  # seconds to wait for a status that may never be known
@@ -46,7 +49,7 @@ def hall() -> Iterator[Hall]:
     home = homes.build()
     try:
         with Api() as api, Watch() as watch:
-            api.scenarios = {name: slowed(turns) for name, turns in api.scenarios.items()}
+            api.scenarios = slowed(api.scenarios, THINKS)
             published = Published(home)
             try:
                 yield Hall(home, api, watch, published)
@@ -56,12 +59,15 @@ def hall() -> Iterator[Hall]:
         homes.remove(home)
 
 
-def slowed(turns: Scenario) -> Scenario:
-    """Return a scenario with slower answers."""
-    return tuple(
-        turn if isinstance(turn, Failure) else replace(turn, before=max(turn.before, THINKS))
-        for turn in turns
-    )
+def slowed(scenarios: dict[str, Scenario], seconds: float) -> dict[str, Scenario]:
+    """Return scenarios with slower answers."""
+    return {
+        name: tuple(
+            turn if isinstance(turn, Failure) else replace(turn, before=max(turn.before, seconds))
+            for turn in turns
+        )
+        for name, turns in scenarios.items()
+    }
 
 
 def play(
@@ -73,7 +79,7 @@ def play(
     until: float = float("inf"),
     listing: bool = False,
 ) -> list[Row]:
-    """Return a row for each scene that this CLI supports; `keep`: a folder for the traces.
+    """Return a row for each scene that this Claude Code can play; `keep`: a folder for the traces.
 
     No scene starts after `until` (time.monotonic). With `listing`, the CLI's own listing is
     compared too, every few seconds.
@@ -104,12 +110,11 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
     home = homes.build()
     failure = otherwise = ""
     published, host_home = hall.published, hall.home
-    if not (
-        how.hooked or how.is_alone
-    ):  # only a host of this home knows where its session files are
+    if not (how.hooked or how.is_alone):  # only a host of this home knows its session files
         published, host_home = Published(home), home
     with Witness(home) as witness, Listing(home, how.version, witness, listing) as third:
-        stage = Stage(how, home, hall.api, hall.watch, published, witness, host_home.bellboard)
+        given = (how, home, hall.api, hall.watch, published, witness, host_home.bellboard)
+        stage = ClaudeStage(*given)
         try:
             scene.play(stage)
             if scene.final != IS_GONE:
@@ -120,10 +125,10 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
                         raise
                     otherwise = str(stage.shown())
                 stage.leave()
-            for agent in stage.agents:
-                stage.ends(agent)
+            for cli in stage.clis:
+                stage.ends(cli)
         except Exception as error:  # any kind: it is noted in the row, and the others continue
-            failure = f"{type(error).__name__} at “{stage.step}”: {error}"
+            failure = stage.failed(error)
         finally:
             stage.close()
         trace = witness.trace()
@@ -148,6 +153,33 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
     return replace(row, failure=failure, otherwise=otherwise, **told)
 
 
+def played(stand: Stand, scene: Scene, keep: Path | None = None, how: How | None = None) -> Row:
+    """Play a scene on another CLI; return its figures."""
+    failure = ""
+    with ScreenStage(stand, FREE in scene.tags, how) as stage:
+        try:
+            scene.play(stage)
+            stage.leave()
+        except Exception as error:  # any kind: it is noted in the row, and the others continue
+            failure = stage.failed(error)
+        terminals = {each.place: each.marks for each in stage.started}
+        changes, slowness = list(stage.published.changes), leniency()
+        outside = stage.watch.spoke_out()
+        if keep:
+            keep.mkdir(parents=True, exist_ok=True)
+            kept = {"terminals": terminals, "changes": changes, "places": stage.places}
+            name = f"{stand.key}-{slug(scene.name)}.json"
+            (keep / name).write_text(json.dumps({**kept, "evidence": stage.evidence()}))
+            if stage.how.editor:
+                words = re.sub(r"\W+", "_", scene.name).lower()
+                path = keep / f"{stand.key}_{words}-{stand.version}.jsonl"
+                write_lines(path, stage.recorded(), is_ascii=False)
+    row = judged_by_screens(scene.name, terminals, changes, stage.places, slowness)
+    if outside and not failure:
+        failure = f"it spoke to {', '.join(sorted(outside))}"
+    return replace(row, failure=failure)
+
+
 def slug(scene: str) -> str:
     """Return the name of a scene as a part of that of a file."""
     return scene.replace("/", "").replace(" ", "-")
@@ -156,5 +188,9 @@ def slug(scene: str) -> str:
 def write(path: Path, trace: Sequence[Line], changes: Sequence[Line]) -> None:
     """Write a trace, with notes of what was published."""
     notes = [{"t": c["t"], "note": f"published {json.dumps(c)}"} for c in changes]
-    lines = sorted([*trace, *notes], key=lambda x: x["t"])
-    path.write_text("".join(json.dumps(x) + "\n" for x in lines))
+    write_lines(path, sorted([*trace, *notes], key=lambda x: x["t"]))
+
+
+def write_lines(path: Path, lines: Iterable[dict[str, Any]], is_ascii: bool = True) -> None:
+    """Write lines of JSON."""
+    path.write_text("".join(json.dumps(x, ensure_ascii=is_ascii) + "\n" for x in lines))

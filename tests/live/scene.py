@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from live.stage import How, Stage
-from live.words import WORDS
+from live.words import WORDS, take
 from rig import claude_code
 
 FILE: Final = Path(__file__).with_name("scenes.txt")
 OWN: Final = "own"  # the tag of scenes that are recorded for what a program reports of itself
 TMUX: Final = "tmux"  # of those that only tmux can play
-GONE: Final = "gone"  # in place of a status at the end
+OTHERS: Final = "others"  # of those of other CLIs than Claude Code
+FREE: Final = "free"  # of those in which nothing is asked
+IS_GONE: Final = "gone"  # in place of a status at the end
 VERSION: Final = re.compile(r"[\d.]+")
 
 
@@ -24,7 +26,7 @@ class Scene:
     """Its steps are done one after the other; then `final` must be shown."""
 
     name: str
-    final: str  # a status, several (a|b), or that the session is gone
+    final: str  # a status, several (a|b), or that the session is gone (of others, `-`)
     steps: tuple[str, ...]
     tags: frozenset[str]
     group: str
@@ -44,12 +46,10 @@ class Scene:
         """Return whether one of these (A|B) is in its name, or is one of its tags."""
         return any(part in self.name or part in self.tags for part in wanted.split("|"))
 
-    def play(self, stage: Stage) -> None:
+    def play(self, stage: Stage[Any]) -> None:
         """Do its steps."""
         for step in self.steps:
-            stage.step = step
-            word, _, text = step.partition(" ")
-            WORDS[word](stage, text)
+            take(stage, step)
 
 
 def read(text: str) -> Iterator[Scene]:
@@ -81,9 +81,11 @@ def tagged(text: str) -> tuple[str, frozenset[str]]:
 
 
 ALL: Final = tuple(read(FILE.read_text()))
-#: Those of the page, and those that are only recorded.
-SCENES: Final = tuple(scene for scene in ALL if OWN not in scene.tags)
-SPOKEN: Final = tuple(scene for scene in ALL if OWN in scene.tags)
+#: Those of Claude Code and of the other CLIs; and with those that are only recorded.
+SCENES: Final = tuple(scene for scene in ALL if not {OWN, OTHERS} & scene.tags)
+OF_OTHERS: Final = tuple(scene for scene in ALL if OTHERS in scene.tags and OWN not in scene.tags)
+SPOKEN: Final = tuple(scene for scene in ALL if OWN in scene.tags and OTHERS not in scene.tags)
+SPOKEN_OF_OTHERS: Final = tuple(scene for scene in ALL if OTHERS in scene.tags)
 GROUPS: Final[Mapping[str, list[Scene]]] = {
     group: [scene for scene in SCENES if scene.group == group]
     for group in dict.fromkeys(scene.group for scene in SCENES)

@@ -25,3 +25,7 @@ class Beside:
         self._over.set()
         for thread in self._threads:
             thread.join()
+
+    def is_over(self, pause: float) -> bool:
+        """Wait so long; return whether it is closed meanwhile."""
+        return self._over.wait(pause)

@@ -44,7 +44,7 @@ def running(
     model = Model()
     folder = home.root / "config/opencode"
     (folder / "plugins").mkdir(parents=True, exist_ok=True)
-    (folder / "opencode.json").write_text(json.dumps(_config(model)))
+    (folder / "opencode.json").write_text(json.dumps(config(model)))
     if plugin:
         (folder / "plugins/bellboard.js").write_text(OpenCode().reporting(str))
         home.bellboard.mkdir(mode=0o700, exist_ok=True)
@@ -58,7 +58,8 @@ def running(
         model.close()
 
 
-def _config(model: Model) -> dict[str, object]:
+def config(model: Model, may: str = "ask") -> dict[str, object]:
+    """Return settings for a fake model; `may`: what it does before a command or an edit."""
     known = {"name": "Fake", "tool_call": True, "limit": {"context": 200000, "output": 8000}}
     options = {"baseURL": model.url, "apiKey": "dummy"}
     provider = {"npm": "@ai-sdk/openai-compatible", "name": "Fake", "options": options}
@@ -67,6 +68,6 @@ def _config(model: Model) -> dict[str, object]:
         "share": "disabled",
         "model": "fake/fake-model",
         "small_model": "fake/fake-model",
-        "permission": {"bash": "ask", "edit": "ask"},
+        "permission": {"bash": may, "edit": may},
         "provider": {"fake": {**provider, "models": {"fake-model": known}}},
     }

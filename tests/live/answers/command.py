@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from live.answers import meeting, proofs, sending, served
-from live.answers.cases import CASES
-from live.answers.giving import give
+from live.answers.giving import CASES, give
 from rig import claude_code
 
 OTHERS: Final[dict[str, Callable[[Sequence[str]], int]]] = {

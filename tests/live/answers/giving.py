@@ -1,7 +1,7 @@
 """Give answers as a user does, with `bellboard answer`, and read what the model's next request has.
 
 The hook is that of this checkout, and waits because a host runs with answers on. A form is answered
-with keys, as its hook never waits.
+with keys, as its hook never waits. `cases.jsonl` has each kind of question with each choice.
 """
 
 from __future__ import annotations
@@ -9,42 +9,112 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
-from typing import Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 from bellboard.core.request import Answer
 from bellboard.hosting.answering import FOLLOWS
-from live.answers.cases import FORM, PLANNING, PLAYED, Case
 from live.answers.place import Place, place, serving
 from rig import agent, claude_code
 from rig.agent import Agent, spoken
 from rig.api import Request
+from rig.scenarios import QUESTION, SCENARIOS, Scenario, Tool, Turn, call, say, shell
 from rig.waiting import eventually
 
 NAME: Final = "answers"  # of the folder that the CLI runs in
+OLD: Final = (2, 1, 119)
+MAKE: Final = Turn((shell("make --dry-run alpha"),))
+CURL: Final = Turn((shell("curl -s http://127.0.0.1:1/x | sh"),))
+SIZES: Final = {"question": "Which sizes?", "header": "Size", "multiSelect": True}
+SEVERAL: Final = [QUESTION, {**QUESTION, **SIZES}]
+PLAYED: Final[dict[str, Scenario]] = {
+    **SCENARIOS,
+    "make": (MAKE, MAKE, say("Made twice.")),
+    "npm": (Turn((shell("npm run a"),)), Turn((shell("npm run b"),)), say("Run twice.")),
+    "outside": (
+        *(call("Write", file_path=f"$CWD/../{name}.txt", content="x\n") for name in ("on", "off")),
+        say("Written twice."),
+    ),
+    "touches": (Turn((shell("touch a.txt"),)), Turn((shell("touch b.txt"),)), say("Touched.")),
+    "curls": (CURL, CURL, say("Tried twice.")),
+    "several": (Turn((Tool("AskUserQuestion", {"questions": SEVERAL}),)), say("You chose all.")),
+    "fetch": (
+        call("WebFetch", url="https://example.invalid/page", prompt="Sum it up"),
+        say("Fetched."),
+    ),
+}
 
 
-def give(version: str, cases: Iterable[Case]) -> Iterator[tuple[Case, str]]:
+@dataclass(frozen=True)
+class Exchange:
+    """An answer; `result` is in what the model gets, `file` and `rule` are there afterwards."""
+
+    name: str
+    scenario: str
+    answer: Answer
+    result: str = ""
+    old: str = ""  # the result up to 2.1.119, if it differs
+    plan: bool = False  # in plan mode, which it ends
+    form: bool = False  # of an MCP server
+    file: str = ""
+    gone: str = ""  # a file that is not there
+    rule: str = ""  # in the project's settings; `{}`: none
+    mode: str = ""  # of the next hooks
+    again: int = 0  # the same is asked again: so often, and then denied
+    alone: bool = False  # it changes what is asked from then on, so its CLI plays nothing else
+    stops: bool = False  # the turn ends: the model gets the result with the next prompt
+    since: str = "0"
+
+    def wrong(self, project: Path, version: str, heard: str, mode: str, asks: int) -> str:
+        """Return what did not arrive as it should."""
+        settings = project / ".claude/settings.local.json"
+        written = settings.read_text() if settings.exists() else ""
+        is_old = bool(self.old) and claude_code.numbers(version) <= OLD
+        checks = {
+            f"the model got {heard!r}": (self.old if is_old else self.result) in heard,
+            f"it was asked {asks} times": asks == (not self.form) + self.again,
+            f"{self.file} is missing": not self.file or (project / self.file).exists(),
+            f"{self.gone} is there": not self.gone or not (project / self.gone).exists(),
+            f"no rule in {written}": self.rule in (written.replace("\n", "") or "{}"),
+            f"the mode is {mode}": self.mode in ("", mode),
+        }
+        return "; ".join(text for text, fits in checks.items() if not fits)
+
+
+def _read(line: dict[str, Any]) -> Exchange:
+    return Exchange(**{**line, "answer": Answer(**line["answer"])})
+
+
+CASES: Final = tuple(
+    _read(json.loads(text))
+    for text in Path(__file__).with_name("cases.jsonl").read_text().splitlines()
+)
+
+
+def give(version: str, cases: Iterable[Exchange]) -> Iterator[tuple[Exchange, str]]:
     """Yield each case with what did not arrive; one CLI plays all that start alike."""
-    known = [case for case in cases if claude_code.numbers(version) >= case.since]
-    groups: dict[object, list[Case]] = {}
-    for case in known:  # a plan ends the mode that it needs
-        is_alone = case.alone or case.args == PLANNING
-        groups.setdefault(case.name if is_alone else case.args, []).append(case)
-    for group in groups.values():
+    has = claude_code.numbers(version)
+    groups: dict[object, list[Exchange]] = {}
+    for case in cases:
+        if has >= claude_code.numbers(case.since):
+            key = case.name if case.alone or case.plan else case.form
+            groups.setdefault(key, []).append(case)
+    for first, *others in groups.values():
         with place(version) as made, serving(made):
             made.api.scenarios = PLAYED
-            args = group[0].args
-            cli = made.start(NAME, agent.elicitation(made.home) if args == FORM else args)
-            for case in group:
+            args = ("--permission-mode", "plan") if first.plan else ()
+            cli = made.start(NAME, agent.elicitation(made.home) if first.form else args)
+            for case in (first, *others):
                 yield case, played(case, cli, made)
 
 
-def played(case: Case, cli: Agent, made: Place) -> str:
+def played(case: Exchange, cli: Agent, made: Place) -> str:
     """Play a case; return what did not arrive."""
     count, stops = len(made.api.played(case.scenario)), len(cli.events("Stop"))
     asks, before = len(cli.events("PermissionRequest")), len(made.api.requests)
     cli.submit(f"play:{case.scenario} please")
-    way = "keys" if case.args == FORM else "hook"
+    way = "keys" if case.form else "hook"
     reply = made.give(made.asked(cli, way), case.answer)
     if not reply["ok"] or reply["way"] != way:
         return f"answered: {reply}"
@@ -90,6 +160,5 @@ def heard(requests: Iterable[Request]) -> str:
     """Return the texts of the tool results that the model got."""
     found = [json.loads(result) for request in requests for result in request.results]
     blocks = [block for each in found if isinstance(each, list) for block in each]
-    return "\n".join(
-        [x for x in found if isinstance(x, str)] + [str(b.get("text")) for b in blocks]
-    )
+    texts = [x for x in found if isinstance(x, str)]
+    return "\n".join(texts + [str(block.get("text")) for block in blocks])

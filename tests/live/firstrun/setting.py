@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from live.xterm import XServer
 from rig import agent, neovim
 from rig import home as homes
 from rig.api import Api
@@ -18,7 +19,7 @@ from rig.cache import CHECKOUT, Missing
 from rig.loopback import Watch
 from rig.waiting import eventually
 
-PROGRAMS = ("Xvfb", "xterm", "xdotool", "import", "git")
+PROGRAMS = ("xterm", "xdotool", "git")
 #: Variables and files that tell pip and uv about a mirror.
 INDEX = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA", "CURL_CA")
 COLUMNS, LINES = 100, 30
@@ -91,12 +92,14 @@ class Setting:
             (self.home.bin / "uv").symlink_to(Path(self.uv).resolve())
         self._serve()
         self._claude()
+        self.display = XServer("1000x640")
+        self._open.callback(self.display.close)
         self.nvim = neovim.executable(self.way.version)
         self.socket = self.home.root / "nvim.sock"
         self.env = {
             **self.home.env,
             **{key: value for key, value in os.environ.items() if key.startswith(INDEX)},
-            "DISPLAY": self._display(),
+            "DISPLAY": self.display.name,
             "SHELL": "/bin/sh",
         }
         self._configure()
@@ -128,33 +131,21 @@ class Setting:
         init.parent.mkdir(parents=True)
         init.write_text(text.format(lazy=self.lazy, served=self.served))
 
-    def _display(self) -> str:
-        read, write = os.pipe()
-        server = subprocess.Popen(
-            ["Xvfb", "-displayfd", str(write), "-screen", "0", "1000x640x24", "-nolisten", "tcp"],
-            pass_fds=(write,),
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(write)
-        self._open.callback(_end, server)
-        with os.fdopen(read) as said:
-            return f":{said.readline().strip()}"
-
-    def start(self) -> Terminal:
+    def start(self) -> Typist:
         """Start Neovim as the user does."""
         argv = ["xterm", "-fa", "DejaVu Sans Mono", "-fs", "10", "-bg", "black", "-fg", "white"]
         argv += ["-geometry", f"{COLUMNS}x{LINES}+0+0", "-e", str(self.nvim)]
         argv += ["--listen", str(self.socket)]
         process = subprocess.Popen(argv, env=self.env, cwd=self.home.project)
         self._open.callback(_end, process)
-        return Terminal(self.env, self.socket)
+        return Typist(self.display, self.env)
 
 
-class Terminal:
+class Typist:
     """The user's terminal, which counts each key."""
 
-    def __init__(self, env: Mapping[str, str], socket: Path) -> None:
-        self.env, self.socket = env, socket
+    def __init__(self, display: XServer, env: Mapping[str, str]) -> None:
+        self.display, self.env = display, env
         self.keys = 0
 
     def type(self, text: str) -> None:
@@ -164,9 +155,6 @@ class Terminal:
     def press(self, key: str) -> None:
         self.keys += 1
         self._do("xdotool", "key", key)
-
-    def picture(self, path: Path) -> None:
-        self._do("import", "-window", "root", str(path))
 
     def _do(self, *argv: str) -> None:
         subprocess.run(argv, env=dict(self.env), check=True, capture_output=True)

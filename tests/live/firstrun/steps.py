@@ -57,7 +57,7 @@ def walk(setting: Setting, pictures: Path) -> Run:
         run.steps.append((what, run.now()))
         rest(0.3)  # the terminal draws what Neovim has sent
         number += 1
-        terminal.picture(
+        terminal.display.picture(
             pictures.with_name(f"{pictures.name}-{number}-{what.replace(' ', '-')}.png")
         )
         return seen

@@ -17,7 +17,7 @@ from typing import Any
 from live.others.plugins import found
 from live.others.themes import THEMES
 from live.others.views import CHECKS, VIEWS
-from live.others.xterm import Desk, Xterm
+from live.xterm import XServer, Xterm
 from rig import home as homes
 from rig.cache import Missing
 from rig.editor import Editor
@@ -56,7 +56,7 @@ def had(given: argparse.Namespace, views: dict[str, Any]) -> Iterator[tuple[str,
 
 def look(given: argparse.Namespace) -> int:
     with ExitStack() as stack:
-        desk = Desk()
+        desk = XServer()
         stack.callback(desk.close)
         for name, plugins in had(given, VIEWS):
             for theme in given.themes:
@@ -67,7 +67,7 @@ def look(given: argparse.Namespace) -> int:
                     VIEWS[name][1](editor)
                     time.sleep(SETTLE)
                     file = given.out / f"{name}-{theme}-{given.nvim}.png"
-                    desk.picture(file)
+                    desk.picture(file, "-trim", "+repage")
                     terminal.close()
                     print(file)
     return 0

@@ -21,7 +21,7 @@ from live.own.reported import (
 )
 from live.own.rules import Decided, decided
 from live.own.score import Score, Wrong, read, scored, speaks_since
-from live.report import OWN
+from live.page import OWN
 
 OTHERS: Final = (FILE, SCREEN)
 RIGHT: Final = (LOGIN, FILE_LATER, FLICKER)  # causes that are none of the report's

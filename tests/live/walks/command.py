@@ -15,15 +15,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from live.claude import end
-from live.play import write
+from live.command import end
+from live.play import write, write_lines
 from live.public import public
 from live.stage import CLOSING
 from live.walks import actions
 from live.walks.actions import Walk
 from live.walks.judge import Verdict, Wrong, judged
 from live.walks.shrink import shrunk, until_wrong
-from live.walks.walker import Seen, walked
+from live.walks.walker import Walked, walked
 from rig import claude_code
 from rig.cache import folder
 
@@ -79,7 +79,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:
+def report(seen: Walked, out: Path, rows: Path | None) -> Verdict:
     """Print a line, add a row to the table, and write the files of a failed walk."""
     walk, verdict = seen.walk, judged(seen)
     print(
@@ -114,19 +114,17 @@ def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:
     return verdict
 
 
-def keep(seen: Seen, path: Path) -> None:
+def keep(seen: Walked, path: Path) -> None:
     """Write the walk, its trace, and a trace that can be committed."""
     path.with_name(path.name + ".walk.json").write_text(seen.walk.written())
     write(path.with_name(path.name + ".jsonl"), seen.trace, seen.changes)
     told = public(seen.trace)
-    path.with_name(path.name + ".public.jsonl").write_text(
-        "".join(json.dumps(x) + "\n" for x in told)
-    )
+    write_lines(path.with_name(path.name + ".public.jsonl"), told)
 
 
-def shorten(seen: Seen, wrong: Wrong, out: Path, until: float) -> None:
+def shorten(seen: Walked, wrong: Wrong, out: Path, until: float) -> None:
     """Write the shortest walk with the same failure, and its trace."""
-    best: list[Seen] = [seen]
+    best: list[Walked] = [seen]
 
     def fails(walk: Walk) -> bool:
         again = walked(walk)

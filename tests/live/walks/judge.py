@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from live.account import SLACK, Account, Line, Stretch, most_urgent
-from live.walks.walker import Seen
+from live.walks.walker import Walked
 from playback import late, play
 
 LONGEST: Final = 0.5  # seconds that a wrong status may last
@@ -54,7 +54,7 @@ class Verdict:
         return 1 - self.wrong_seconds / self.compared if self.compared else 1.0
 
 
-def judged(seen: Seen) -> Verdict:
+def judged(seen: Walked) -> Verdict:
     """Return everything wrong, longest first."""
     if not seen.trace:
         return Verdict(0.0, 0.0, (), (), 0)
@@ -119,7 +119,7 @@ def wrongs(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> 
     return [w for w in found if w.seconds > 0]
 
 
-def stayed(seen: Seen) -> list[Wrong]:
+def stayed(seen: Walked) -> list[Wrong]:
     """Return sessions that stayed listed too long after their last process."""
     processes: dict[str, set[int]] = {}
     for x in seen.trace:

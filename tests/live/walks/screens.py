@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from live.stage import Stage
+from live.claude import ClaudeStage
 from rig.agent import spoken
 from rig.beside import Beside
 
@@ -14,7 +14,7 @@ EVERY: Final = 1.0  # seconds; a difference is reported if it is seen twice in a
 class Screens(Beside):
     """While open, checks each terminal at intervals."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ClaudeStage) -> None:
         super().__init__(self._look)
         self.disagreements: list[str] = []
         self._stage = stage
@@ -22,7 +22,7 @@ class Screens(Beside):
 
     def _look(self) -> None:
         while not self._over.wait(EVERY):
-            for agent in list(self._stage.agents):
+            for agent in list(self._stage.clis):
                 before = self._stage.witness.statuses.get(agent.pid)
                 try:
                     text = agent.text()

@@ -7,22 +7,23 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 import psutil
 
 from live.account import Line
-from live.listening import Published, Witness
-from live.listing import Listing
-from live.stage import CLOSING, How, Stage
+from live.claude import ClaudeStage
+from live.play import slowed
+from live.published import Published
+from live.stage import CLOSING, How
 from live.walks.actions import TERMINALS, Action, Walk
 from live.walks.screens import Screens
+from live.witness import Listing, Witness
 from rig import home as homes
 from rig.agent import Agent, elicitation
 from rig.api import Api
 from rig.loopback import Watch
-from rig.scenarios import Failure
 from rig.tmux import Pane
 from rig.waiting import eventually, rest
 
@@ -35,7 +36,7 @@ TYPED: Final = 0.15  # seconds between a text and Enter
 
 
 @dataclass
-class Seen:
+class Walked:
     """The record of a walk, from which it is judged or written as a trace."""
 
     walk: Walk
@@ -55,8 +56,8 @@ class Seen:
 class Walker:
     """Carries out the actions of a walk."""
 
-    def __init__(self, walk: Walk, stage: Stage) -> None:
-        self.seen = Seen(walk)
+    def __init__(self, walk: Walk, stage: ClaudeStage) -> None:
+        self.seen = Walked(walk)
         self._stage = stage
         self._witness = stage.witness
         self._panes: dict[int, Agent] = {}  # terminal → its CLI
@@ -173,7 +174,7 @@ class Walker:
                 self._witness.note(f"misplaced: {error}")
 
     def _places_agree(self) -> bool:
-        where = {a.pid: a.pane for a in self._stage.agents if a.pid not in self._witness.ended}
+        where = {a.pid: a.pane for a in self._stage.clis if a.pid not in self._witness.ended}
         for row in self._stage.published.rows():
             pane = where.get(row.get("pid", 0))
             if pane is None:
@@ -185,23 +186,16 @@ class Walker:
         return True
 
 
-def walked(walk: Walk) -> Seen:
+def walked(walk: Walk) -> Walked:
     """Run a walk with its own CLIs and host."""
     home = homes.build()
     published = None
     try:
         with Api() as api, Watch() as watch, Witness(home) as witness:
-            api.scenarios = {
-                name: tuple(
-                    t if isinstance(t, Failure) else replace(t, before=max(t.before, THINKS))
-                    for t in turns
-                )
-                for name, turns in api.scenarios.items()
-            }
+            api.scenarios = slowed(api.scenarios, THINKS)
             published = Published(home)
-            where: dict[str, Any] = {"how": How(walk.version), "home": home, "api": api}
-            where |= {"watch": watch, "published": published, "witness": witness}
-            stage = Stage(**where, board=home.bellboard)
+            where = (How(walk.version), home, api, watch, published, witness, home.bellboard)
+            stage = ClaudeStage(*where)
             walker = Walker(walk, stage)
             seen = walker.seen
             try:

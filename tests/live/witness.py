@@ -1,13 +1,14 @@
-"""Record both sides: what `bellboard watch --json` prints, and what the CLI writes."""
+"""What is so: what a Claude Code says of itself, as lines of a trace.
+
+It writes a session file and a transcript, runs hooks, and reports to its terminal. `claude agents
+--json` is compared with the session files.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,99 +16,24 @@ from typing import Any, Final
 
 import psutil
 
-from bellboard.storage.spool import Spool
 from live.account import Line
-from live.heard import Heard, noted_in
+from live.heard import Heard, Noted
+from rig import claude_code
+from rig.agent import QUIET, spoken
 from rig.beside import Beside
 from rig.home import Home
 from rig.reaper import lives
-from rig.waiting import eventually
 
 EVERY: Final = 0.01  # seconds between two reads of the session files
 STARVED: Final = 0.25  # seconds; a longer gap between two reads is not compared
-OURS: Final = re.compile(r"\(\w+\.py:\d+\)")  # in a health note: a failure of our code
 GLANCES: Final = 0.1  # seconds between two reads of a screen, if the files have no status
-
-
-class Published:
-    """A host without an editor, and the changes that it prints, with the time of reading."""
-
-    def __init__(self, home: Home) -> None:
-        self.changes: list[Line] = []
-        self._home = home
-        self._start()
-
-    @property
-    def pid(self) -> int:
-        """Return the host's process id."""
-        return self._host.pid
-
-    def _start(self) -> None:
-        self._errors = (self._home.root / "watch.stderr").open("a+")
-        self._host = subprocess.Popen(
-            [sys.executable, "-m", "bellboard", "watch", "--json"],
-            env=self._home.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
-        self._reader = threading.Thread(target=self._read, name="published")
-        self._reader.start()
-        beacon = self._home.bellboard / "hosts" / str(self._host.pid)
-        eventually(beacon.exists, "a host")
-
-    def _read(self) -> None:
-        assert self._host.stdout
-        for text in self._host.stdout:
-            now = time.time()
-            self.changes.append({**json.loads(text), "t": now})
-
-    def restart(self, number: int = signal.SIGKILL) -> None:
-        """End the host with a signal, and start another."""
-        self._host.send_signal(number)
-        self._over()
-        self._start()
-        found = {row["session_id"]: row["status"] for row in self.rows()}
-        known = self.listed
-        for sid in found.keys() | known.keys():
-            change = {"session_id": sid, "from": known.get(sid), "to": found.get(sid)}
-            self.changes.append({**change, "rule": "found", "t": time.time()})
-
-    def rows(self) -> list[Line]:
-        """Return the rows of `bellboard list --json`."""
-        listed = subprocess.run(
-            [sys.executable, "-m", "bellboard", "list", "--json"],
-            env=self._home.env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-        )
-        return list(json.loads(listed.stdout)["sessions"])
-
-    def refused(self) -> list[str]:
-        """Return what failed in the host because of errors in our code."""
-        state = Spool(self._home.bellboard)
-        reasons = [why.read_text() for why in sorted(state.new.parent.glob("bad/*.why"))]
-        notes = state.hosts.notes_of(self.pid).items()
-        return reasons + [f"{job}: {note}" for job, note in notes if OURS.search(note)]
-
-    @property
-    def listed(self) -> dict[str, str]:
-        """Return the status of each session, as of the last line."""
-        known = {c["session_id"]: c["to"] for c in list(self.changes)}
-        return {sid: status for sid, status in known.items() if status}
-
-    def close(self) -> None:
-        """Stop it."""
-        self._host.terminate()
-        self._over()
-
-    def _over(self) -> None:
-        self._host.wait(20)
-        self._reader.join()
-        if self._host.stdout:
-            self._host.stdout.close()
-        self._errors.close()
+LISTS: Final = 5.0  # seconds between two listings: each is a process that takes 0.2 s of a core
+LISTED_SINCE: Final = (2, 1, 197)  # the first version known to list interactive sessions
+TIME: Final = 20.0  # seconds for a listing
+SHOWN: Final = 14  # the last lines of a screen that a trace keeps, without empty ones
+WORKS: Final = re.compile(r"(?m)^\S \w[\w-]*…|^\s*◯ .* \d+s( · |$)|esc to interrupt")
+MENU: Final = re.compile(r"Esc to (cancel|exit|close|go back|clear)|Enter to (confirm|select)")
+SAYS: Final = {"waiting": "blocked", "busy": "working", "idle": "idle"}
 
 
 class Transcripts:
@@ -154,7 +80,8 @@ class Witness(Beside):
         self._screens: dict[int, Callable[[], str]] = {}
         self._origins: dict[int, Line] = {}
         self._transcripts = Transcripts(home)
-        self._heard = Heard(noted_in(home))
+        self.heard = Heard(home)
+        self._said: dict[int, tuple[int, str]] = {}  # terminal → whose screen says what
         self._glanced = 0.0
 
     def follow(self, pid: int, screen: Callable[[], str] | None = None, **where: str) -> None:
@@ -200,7 +127,8 @@ class Witness(Beside):
             self._read_files()
             for session_id, entry in self._transcripts.look():
                 self._tell(transcript={"session_id": session_id, "entry": entry})
-            self.lines += self._heard.look()
+            for noted in self.heard.look():
+                self.lines += self._hear(noted)
             if self._screens and time.monotonic() > self._glanced + GLANCES:
                 self._read_screens()
                 self._glanced = time.monotonic()
@@ -209,6 +137,18 @@ class Witness(Beside):
                     self.ended[pid] = time.time()
                     self._tell(process={"pid": pid, "alive": False})
                     del self._alive[pid]
+
+    def _hear(self, noted: Noted) -> Iterator[Line]:
+        """Yield a line for a report, and for a screen that says something else than before."""
+        t, _, pid, started, tty, body, screen = noted
+        if body == "?":
+            yield {"t": t, "note": f"asks whether reports are read: {pid}"}
+        elif body is not None:
+            yield {"t": t, "osc7501": {"pid": pid, "started": started, "tty": tty, "body": body}}
+        elif self._said.get(noted.job) != (said := (pid, SAYS[read(screen or "")])):
+            self._said[noted.job] = said
+            last = [line.rstrip() for line in (screen or "").splitlines() if line.strip()][-SHOWN:]
+            yield {"t": t, "truth": said[1], "pid": pid, "screen": last}
 
     def _read_files(self) -> None:
         there = {}
@@ -241,3 +181,59 @@ class Witness(Beside):
 
     def _tell(self, **what: Any) -> None:
         self.lines.append({"t": time.time(), **what})
+
+
+class Listing(Beside):
+    """While open, runs it at intervals, and notes what neither the file before nor after says."""
+
+    def __init__(self, home: Home, version: str, witness: Witness, asks: bool = True) -> None:
+        super().__init__(self._ask)
+        self.disagreements: list[str] = []
+        self.compared = 0
+        self._program = claude_code.executable(version)
+        self._asks = asks and claude_code.numbers(version) >= LISTED_SINCE
+        self._home = home
+        self._witness = witness
+
+    def _ask(self) -> None:
+        while self._asks and not self._over.wait(LISTS):
+            before = self._witness.statuses
+            listed = self.listed()
+            if listed is None:
+                continue
+            after = self._witness.statuses
+            for pid in before.keys() & after.keys():
+                self.compared += 1
+                said = listed.get(pid)
+                if said not in (before[pid], after[pid]):
+                    told = f"agents --json: {pid} {said}, file {before[pid]} → {after[pid]}"
+                    self.disagreements.append(told)
+                    self._witness.note(told)
+
+    def listed(self) -> dict[int, tuple[str, str]] | None:
+        """Return status and waitingFor of each process; None if the CLI did not answer."""
+        try:
+            done = subprocess.run(
+                [str(self._program), "agents", "--json"],
+                env={**self._home.env, **QUIET},
+                cwd=self._home.project,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=TIME,
+                check=False,
+            )
+            rows: list[dict[str, Any]] = json.loads(done.stdout)
+        except (subprocess.TimeoutExpired, json.JSONDecodeError):
+            return None
+        return {
+            row["pid"]: (row.get("status", ""), row.get("waitingFor", ""))
+            for row in rows
+            if row.get("pid")
+        }
+
+
+def read(screen: str) -> str:
+    """Return what a screen says, in the words of a session file: a dialog, work, or neither."""
+    if spoken(screen) == "waiting" or MENU.search(screen):
+        return "waiting"
+    return "busy" if WORKS.search(screen) else "idle"

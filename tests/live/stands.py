@@ -1,24 +1,41 @@
-"""Differences between the CLIs: how each starts, its keys, and the words of its screen."""
+"""The CLIs but Claude Code: how each starts on a fake model, its keys, and what its screen says."""
 
 # ruff: noqa: RUF001  their prompts are odd characters
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
-from live.clis import settings
-from live.clis.settings import Settings
+import rig.codex
+import rig.opencode
 from rig import node, npm
 from rig.cache import Missing
+from rig.home import Home
+from rig.model import Model
 
 Status = str | None  # None: the screen does not say
 #: The prompt before the last one that was entered, on a screen.
 PROMPTED: Final = r"(?m)^\s*[>›❯] (?=DO:)"
 #: Where Copilot and Qwen take the next prompt: one that was never answered is put back there.
 COMPOSER: Final = re.compile("(?m)^─+\n[>❯] .*\n─+$")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What they depend on."""
+
+    home: Home
+    model: Model
+    free: bool  # whether it asks for nothing
+
+    def write(self, name: str, settings: Any) -> None:
+        path = self.home.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(settings if isinstance(settings, str) else json.dumps(settings, indent=2))
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,91 @@ class Stand:
         runs = [str(node.node(self.node))] if self.program.endswith(".js") else []
         loads = [part for each in self.loads for part in ("-e", str(folder / each))]
         return [*runs, str(found[0]), *loads]
+
+
+# ---------------------------------------------------------------- settings without a login
+
+
+def codex_settings(given: Settings) -> Mapping[str, str]:
+    config = rig.codex.config(given.home, given.model)
+    given.write(".codex/config.toml", config)
+    return {"FAKE_KEY": "dummy"}
+
+
+def opencode_settings(given: Settings) -> Mapping[str, str]:
+    may = "allow" if given.free else "ask"
+    given.write("config/opencode/opencode.json", rig.opencode.config(given.model, may))
+    return rig.opencode.OFF
+
+
+def gemini_settings(given: Settings) -> Mapping[str, str]:
+    config = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+        "general": {"enableAutoUpdate": False, "retryFetchErrors": False, "maxAttempts": 2},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "ui": {"hideTips": True, "hideBanner": True},
+        "model": {"name": "gemini-2.5-flash"},
+    }
+    given.write(".gemini/settings.json", config)
+    base = given.model.url.removesuffix("/v1")
+    return {
+        "GEMINI_API_KEY": "dummy",
+        "GOOGLE_GEMINI_BASE_URL": base,
+        "GEMINI_TELEMETRY_ENABLED": "false",
+        "NO_BROWSER": "1",
+    }
+
+
+def copilot_settings(given: Settings) -> Mapping[str, str]:
+    config = {
+        "banner": "never",
+        "trusted_folders": [str(given.home.project)],
+        "auto_update": False,
+    }
+    given.write(".copilot/config.json", config)
+    return {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_PROVIDER_BASE_URL": given.model.url,
+        "COPILOT_PROVIDER_API_KEY": "dummy",
+        "COPILOT_MODEL": "fake-model",
+        "COPILOT_PROVIDER_MAX_PROMPT_TOKENS": "100000",
+        "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS": "8000",
+        "COPILOT_AUTO_UPDATE": "false",
+    }
+
+
+def qwen_settings(given: Settings) -> Mapping[str, str]:
+    config = {
+        "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
+        "general": {"disableAutoUpdate": True, "enableAutoUpdate": False},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "model": {"name": "fake-model"},
+    }
+    given.write(".qwen/settings.json", config)
+    return {
+        "OPENAI_API_KEY": "dummy",
+        "OPENAI_BASE_URL": given.model.url,
+        "OPENAI_MODEL": "fake-model",
+    }
+
+
+def pi_settings(given: Settings) -> Mapping[str, str]:
+    fake = {"baseUrl": given.model.url, "api": "openai-completions", "apiKey": "dummy"}
+    models = {"providers": {"fake": {**fake, "models": [{"id": "fake-model"}]}}}
+    given.write(".pi/agent/models.json", models)
+    chosen: dict[str, Any] = {
+        "defaultProvider": "fake",
+        "defaultModel": "fake-model",
+        "quietStartup": True,
+    }
+    chosen["retry"] = {"baseDelayMs": 1000}
+    given.write(".pi/agent/settings.json", chosen)
+    return {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
+
+
+# ---------------------------------------------------------------- statuses of a screen
 
 
 def _after_prompt(screen: str) -> str | None:
@@ -176,7 +278,7 @@ CODEX: Final = Stand(
     package="@openai/codex",
     version="0.171.0",
     program="@openai/codex-*/vendor/*/bin/codex",
-    settings=settings.codex,
+    settings=codex_settings,
     ready="Ask Codex",
     status=_codex,
     args=("--no-daemon", "--enable", "default_mode_request_user_input"),
@@ -197,7 +299,7 @@ OPENCODE: Final = Stand(
     package="opencode-ai",
     version="1.18.33",
     program="opencode-*/bin/opencode",
-    settings=settings.opencode,
+    settings=opencode_settings,
     ready="Ask anything|▣ ",  # or the end of what it has resumed
     status=_opencode,
     always=("Right", "Enter", "Enter"),
@@ -214,7 +316,7 @@ GEMINI: Final = Stand(
     package="@google/gemini-cli",
     version="0.61.0",
     program="@google/gemini-cli/bundle/gemini.js",
-    settings=settings.gemini,
+    settings=gemini_settings,
     ready="Type your message",
     status=_gemini,
     free=("--approval-mode=yolo",),
@@ -227,7 +329,7 @@ COPILOT: Final = Stand(
     package="@github/copilot",
     version="1.0.102",
     program="@github/copilot/npm-loader.js",
-    settings=settings.copilot,
+    settings=copilot_settings,
     ready="Interactive|/ commands",
     status=_copilot,
     free=("--allow-all-tools",),
@@ -241,7 +343,7 @@ QWEN: Final = Stand(
     package="@qwen-code/qwen-code",
     version="0.24.4",
     program="@qwen-code/qwen-code/cli-entry.js",
-    settings=settings.qwen,
+    settings=qwen_settings,
     ready="Type your message",
     status=_qwen,
     args=("--approval-mode=default",),
@@ -255,7 +357,7 @@ PI: Final = Stand(
     version="1.6.0",
     program="@earendil-works/pi-coding-agent/dist/bundle/cli.js",
     node=(22, 19),
-    settings=settings.pi,
+    settings=pi_settings,
     ready="fake-model",
     status=_pi,
     loads=tuple(f"examples/extensions/{name}.ts" for name in ("permission-gate", "question")),

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from live.clis.account import Row, judged
-from live.clis.stands import SPEAKING, Stand
+from live.report import Row
+from live.screens import judged_by_screens
+from live.stands import SPEAKING, Stand
 from playback import TRACES, play, read_lines
 
 Line = dict[str, Any]
@@ -39,7 +40,7 @@ def alone(scene: str, lines: Iterable[Line]) -> Row:
             marks.setdefault(x["tty"], []).append((x["t"], x["truth"]))
     ttys = {x["osc7501"]["pid"]: x["osc7501"]["tty"] for x in told if "osc7501" in x}
     places = {sid: [ttys[int(sid.split("-")[1])]] for sid in {c["session_id"] for c in changes}}
-    return judged(scene, marks, changes, places, slowness=0.0)
+    return judged_by_screens(scene, marks, changes, places, slowness=0.0)
 
 
 def is_own(x: Line) -> bool:
@@ -50,7 +51,7 @@ def is_own(x: Line) -> bool:
 def causes(rows: Sequence[Row]) -> dict[str, float]:
     """Return the seconds of each cause of a difference, the longest first."""
     seconds: dict[str, float] = {}
-    for wrong in (text for row in rows for text in row.wrong):
+    for wrong in (text for row in rows for text in row.instead):
         said, _, rest = wrong.partition(": ")
         shown, lasted, _ = rest.rsplit(" ", 2)
         unknown = DRAWN if float(lasted) < LATER else f"its screen says {said}, and it {shown}"
@@ -83,8 +84,8 @@ def section() -> str:
     for stand in SPEAKING.values():
         rows = [alone(path.stem, read_lines(path)) for path in recorded(stand)]
         seconds = sum(row.compared for row in rows)
-        right = 1 - sum(row.off for row in rows) / seconds
-        slowest = max(delay for row in rows for delay in row.delays)
+        right = 1 - sum(sum(row.wrong) for row in rows) / seconds
+        slowest = max(row.slowest for row in rows)
         why = "; ".join(f"{cause} ({lasted:.1f} s)" for cause, lasted in causes(rows).items())
         lines += [
             f"* {stand.name} {stand.version}: {len(rows)} scenes, {right:.2%} of {seconds:.0f} s,"

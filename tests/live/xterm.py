@@ -16,26 +16,34 @@ from rig.waiting import eventually
 PROGRAMS = {"Xvfb": "xvfb", "xterm": "xterm", "import": "imagemagick"}
 
 
-class Desk:
+class XServer:
     """An X server without a screen; `picture` writes what is on it to a PNG."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: str = "1700x900") -> None:
         for program, package in PROGRAMS.items():
             if shutil.which(program) is None:
                 raise Missing(f"there is no {program}; install {package}")
         read, write = os.pipe()
         with os.fdopen(read) as number:
             self.process = subprocess.Popen(
-                ["Xvfb", "-displayfd", str(write), "-screen", "0", "1700x900x24"],
+                [
+                    "Xvfb",
+                    "-displayfd",
+                    str(write),
+                    "-screen",
+                    "0",
+                    f"{size}x24",
+                    "-nolisten",
+                    "tcp",
+                ],
                 pass_fds=[write],
                 stderr=subprocess.DEVNULL,
             )
             os.close(write)
             self.name = f":{number.readline().strip()}"
 
-    def picture(self, file: Path) -> None:
+    def picture(self, file: Path, *crop: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
-        crop = ["-trim", "+repage"]
         command = ["import", "-display", self.name, "-window", "root", *crop, str(file)]
         subprocess.run(command, check=True)
 
@@ -48,7 +56,7 @@ class Xterm:
     """Shows an editor that runs headless; keys go to the editor."""
 
     def __init__(
-        self, desk: Desk, editor: Editor, columns: int, lines: int, term: str, dark: bool
+        self, desk: XServer, editor: Editor, columns: int, lines: int, term: str, dark: bool
     ) -> None:
         env: dict[str, str] = {**editor.home.env, "DISPLAY": desk.name, "TERM": term}
         env.pop("COLORTERM", None)
