@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bellboard.agents.codex.clients import ServerClient, client_of, clients_of
+from bellboard.agents.codex.witness import client_of, clients_of
+from bellboard.agents.server_terminals import ServerClient
 from bellboard.system import processes, ssh
 from bellboard.system.places import Place
 from rig.home import Home

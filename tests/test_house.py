@@ -55,7 +55,7 @@ FLOORS = (
 #: What a floor may know of `core` that knows no session: text.
 SYSTEM_MAY_KNOW = {"core.text", "core.untrusted"}
 #: Files of `agents` itself that are no agent, and look outside.
-LOOK_OUTSIDE = ("anonymous", "need", "tailing")
+LOOK_OUTSIDE = ("anonymous", "need", "server_terminals", "tailing")
 PURE = (
     *sorted((PACKAGE / "core").rglob("*.py")),
     *sorted(path for path in (PACKAGE / "agents").glob("*.py") if path.stem not in LOOK_OUTSIDE),

@@ -35,7 +35,7 @@ _AGENTS: Final = {
 #: Names of agents; evidence that names no agent is of the first.
 KEYS: Final = tuple(_AGENTS)
 #: Agents that show more than hooks.
-WITNESSED: Final = ("claude", "codex", "copilot", "gemini")
+WITNESSED: Final = ("claude", "codex", "opencode", "copilot", "gemini")
 #: The environment variables to read → their neutral names.
 VARIABLES: Final = {
     "CLAUDE_CODE_ENTRYPOINT": "entrypoint",

@@ -26,7 +26,8 @@ ROUNDING: Final = 2.0  # seconds; when a process began is known to within a seco
 LONGEST_UP: Final = (
     1e9  # seconds; a smaller number counts from the boot, and a larger one is a time
 )
-LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
+LISTENS: Final = "0A"  # a state of a socket in /proc/net/tcp
+CONNECTED: Final = "01"  # another
 _HERE, _MAPPED = (
     f"{int.from_bytes(part, sys.byteorder):08X}" for part in (b"\x7f\0\0\1", b"\0\0\xff\xff")
 )
@@ -267,15 +268,32 @@ def _ports(pid: int, family: Iterable[int], at: Collection[str] = ()) -> list[in
     if not has_proc():
         return _ports_elsewhere(family)
     sockets: dict[str, int] = {}
+    for ends, state, name in _tcp(pid):
+        address, _, port = ends[0].rpartition(":")
+        if state == LISTENS and (not at or address in at):
+            sockets[name] = int(port, 16)
+    held = (name for each in (family if sockets else ()) for name in descriptors(each))
+    return sorted({sockets[name] for name in held if name in sockets})
+
+
+def connected_to(server: int) -> set[str]:
+    """Return the sockets here that are connected to a port of 127.0.0.1 that it listens on."""
+    ports = {f"{port:04X}" for port in own_ports(server)}
+    found = set()
+    for ends, state, name in _tcp(server) if ports else ():
+        address, _, port = ends[1].rpartition(":")
+        if state == CONNECTED and port in ports and address in LOOPED:
+            found.add(name)
+    return found
+
+
+def _tcp(pid: int) -> Iterator[tuple[tuple[str, str], str, str]]:
+    """Yield the two ends, the state and the name of each socket in the network of a process."""
     for table in ("tcp", "tcp6"):
         for line in lines_of(f"{PROC}/{pid}/net/{table}")[1:]:
             fields = line.split()
-            if len(fields) > 9 and fields[3] == LISTENS:
-                address, _, port = fields[1].rpartition(":")
-                if not at or address in at:
-                    sockets[f"socket:[{fields[9]}]"] = int(port, 16)
-    held = (name for each in (family if sockets else ()) for name in descriptors(each))
-    return sorted({sockets[name] for name in held if name in sockets})
+            if len(fields) > 9:
+                yield (fields[1], fields[2]), fields[3], f"socket:[{fields[9]}]"
 
 
 def descriptors(pid: int) -> Iterator[str]:

@@ -50,8 +50,6 @@ QUESTION: Final = "request_user_input"
 QUESTIONS: Final = {QUESTION: "question"}
 #: The server's word for a thread that waits → the kind of question.
 FLAGS: Final = {"waitingOnApproval": "permission", "waitingOnUserInput": "question"}
-#: Statuses in which a terminal cannot leave a thread.
-AT_WORK: Final = frozenset({"working", "blocked", "background"})
 #: Arguments of processes whose threads no terminal shows.
 NO_TERMINAL: Final = frozenset({"app-server", "exec", "mcp-server"})
 SERVER: Final = "app-server"  # the argument of a process that runs the threads of many terminals

@@ -1,24 +1,26 @@
-"""Observe Codex: its open threads, their logs, and its shared servers."""
+"""Observe Codex: its open threads, their logs, its shared servers and the terminals of these."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from ...core.evidence import Evidence, TraceLine
 from ...core.observing import Want
 from ...core.session import Session, status_of
+from ...system import processes, ssh
 from ...system.reach import reach
 from ..agent import Agent, Heard
 from ..need import CHANGED, PATHS, RESCAN, Need, Observing
+from ..server_terminals import AT_WORK, ServerClient, ServerTerminals, client_at
 from ..tailing import Logs
-from .clients import observe_clients
-from .dialect import AT_WORK, KEY
+from .dialect import KEY, NO_TERMINAL
 from .server import ServerEvents
-from .threads import OpenThread, home_in, locks_folder, thread_log, threads_in
+from .threads import OpenThread, home_in, locks_folder, made_at, thread_log, threads_in
 
 THREADS: Final = Want("codex threads", ())
 SERVER: Final = "codex server"
@@ -27,6 +29,9 @@ SETTLE: Final = 0.2  # seconds from the making of a file to its lock
 HEARD: Final = "heard"  # the server has sent a message, or is gone
 OLDEST: Final = 60.0  # seconds; a time before that, or in the future, counts as now
 PROGRAM: Final = "program"
+OPENS: Final = 3.0  # seconds in which a terminal that starts opens its thread; it takes 0.6 s
+APART: Final = 1.0  # seconds; two clients that start at once cannot be told apart
+CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
 def observing(agent: Agent, environ: Mapping[str, str], brief: bool) -> Observing:
@@ -143,3 +148,63 @@ async def observe_server(need: Need) -> None:
 def _all_of(heard: deque[tuple[Heard, float]]) -> Iterator[tuple[Heard, float]]:
     while heard:
         yield heard.popleft()
+
+
+# The terminal of a thread is that of one of the server's clients.  Of several in the folder of the
+# thread, the one that started last before the thread shows it: a terminal opens a thread when it
+# starts.
+
+
+def clients_of(server: int) -> list[ServerClient] | None:
+    """Return the terminals that are connected to a server; None if they are not known.
+
+    May hang.
+    """
+    peers = ssh.peers()
+    if not peers:
+        return None
+    ends = {peers[name] for name in processes.descriptors(server) if name in peers}
+    found = (pid for pid in processes.pids() if ends and pid != server and processes.tty_of(pid))
+    return [
+        client_at(pid)
+        for pid in found
+        if _is_terminal(pid) and not ends.isdisjoint(processes.descriptors(pid))
+    ]
+
+
+def client_of(thread: str, there: Sequence[ServerClient]) -> ServerClient | None:
+    """Return the terminal in the thread's folder that shows it, if known."""
+    if len(there) > 1:
+        made = made_at(thread)
+        near = [c for c in there if made and -CLOCK <= made - c.began <= OPENS]
+        last = max((c.began for c in near), default=0.0)
+        there = [c for c in near if c.began > last - APART]
+    return there[0] if len(there) == 1 else None
+
+
+def _is_terminal(pid: int) -> bool:
+    program, *words = processes.argv_of(pid) or [""]
+    return os.path.basename(program) == KEY and not NO_TERMINAL & set(words)  # noqa: PTH119
+
+
+class CodexTerminals(ServerTerminals):
+    """See `ServerTerminals`."""
+
+    key = KEY
+
+    def clients(self) -> list[ServerClient] | None:
+        return clients_of(self.server)
+
+    def client_of(self, session_id: str, there: Sequence[ServerClient]) -> ServerClient | None:
+        return client_of(session_id, there)
+
+    def ended(self, session_id: str, reason: str) -> tuple[str, dict[str, str | dict[str, str]]]:
+        name = "SessionEnd"
+        return name, {"session_id": session_id, "hook_event_name": name, "reason": reason}
+
+
+async def observe_clients(need: Need) -> None:
+    """Report the terminals of a server's sessions, and their ends."""
+    terminals = CodexTerminals(need)
+    need.at_end = terminals.close
+    await terminals.observe()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ...core.observing import Want
 from ...core.session import Session
 from ..agent import Abilities, Ability, Agent, OpenRequest, Prompt
 from ..inputs import beside_bar
 from ..installing.hookline import HooksFile, below_home
 from ..words import Words
-from .dialect import KEY, KINDS, event, on_disk, reply, request
+from .dialect import KEY, KINDS, SERVER, event, on_disk, reply, request
+
+if TYPE_CHECKING:
+    from ..need import Need, Observing
 
 PLUGIN: Final = Ability("plugin")
 #: Measured on 1.18.33.
@@ -37,7 +41,7 @@ HEAD = f"""{MARK}: reports what a session does, and takes answers to what it ask
 // It listens on a socket in the state folder, which only its owner can enter. Whoever connects
 // names a file there: the answer to exactly what is asked, a prompt, or an order to stop a turn."""
 
-SERVER: Final = "serve"  # OpenCode 2 runs one in the background, for all its terminals
+TERMINALS: Final = "opencode terminals"
 PRIVATE: Final = "--stdio"  # one that OpenCode 2 starts for the terminal that it is in
 HOME: Final = re.compile(r'Ask anything… ".*"', re.DOTALL)  # in its input while no session shows
 AGENT: Final = re.compile(r"\S.* · \S.*")  # and its model, below an input; or `Shell`
@@ -79,6 +83,20 @@ class OpenCode(Agent):
         return SERVER in argv[1:] and PRIVATE not in argv
 
     # ------------------------------------------------------------ doors
+
+    def observing(self, environ: Mapping[str, str], brief: bool) -> Observing:
+        from ..need import Observing
+
+        async def observe(need: Need) -> None:
+            from .server import observe_terminals  # rarely needed, and loads much
+
+            await observe_terminals(need)
+
+        def wanted(s: Session, now: float) -> Iterator[Want]:
+            services = (pid for pid, process in s.processes.items() if process.shared)
+            return (Want(TERMINALS, (str(pid),)) for pid in services)
+
+        return Observing({TERMINALS: observe}, wanted)
 
     def reporting(self, line: Callable[[str], str]) -> str:
         from ...system.files import plugin

@@ -57,6 +57,7 @@ from ..words import key_of_one
 
 #: Tools that run a subagent, by our names.
 KEY: Final = "opencode"  # its name in evidence
+SERVER: Final = "serve"  # the argument of a process without a terminal
 SPAWNS: Final = {"task": "Task", "subagent": "Task"}
 #: Event → kind; the content of some makes it more exact.
 KINDS: Final[dict[str, str]] = {

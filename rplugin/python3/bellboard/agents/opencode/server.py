@@ -1,4 +1,4 @@
-"""OpenCode: find a request that waits there, and answer it; give a session a prompt, or stop it.
+"""OpenCode: answer a request that waits there; prompt a session, or stop it; find its terminal.
 
 Our plugin runs in OpenCode's own process, and listens on a socket in the state folder.  It takes an
 answer from a file beside the socket, which names the request, and a prompt from one that names the
@@ -25,7 +25,9 @@ from ...storage.answers import REPLY, write
 from ...system import gate, processes
 from ...system.wire import Broken, Wire
 from ..agent import OpenRequest, Unanswered, Unreachable, sent
-from .dialect import KEY, RequestId, request_id
+from ..need import Need
+from ..server_terminals import ServerClient, ServerTerminals, client_at
+from .dialect import KEY, SERVER, RequestId, request_id
 
 FOLDER: Final = KEY  # of sockets, in the state folder
 PATIENCE: Final = 2.5  # seconds for everything; a plugin takes 10 ms
@@ -214,3 +216,49 @@ def _json(data: bytes) -> object:
         return msgspec.json.decode(data)
     except ODD:
         raise Broken("it sends something other than JSON") from None
+
+
+# The terminal of a session that the service of OpenCode 2 runs is that of one of its clients, which
+# are connected to its port.  A client may show several sessions, in tabs.
+
+
+class OpenCodeTerminals(ServerTerminals):
+    """See `ServerTerminals`."""
+
+    key = KEY
+    many = True
+
+    def clients(self) -> list[ServerClient] | None:
+        return terminals_of(self.server)
+
+    def ended(self, session_id: str, reason: str) -> tuple[str, dict[str, str | dict[str, str]]]:
+        about = {"sessionID": session_id}
+        return "session_deleted", {"type": "session.deleted", "properties": about}
+
+
+def terminals_of(service: int) -> list[ServerClient] | None:
+    """Return the terminals that are connected to a service; None if they are not known.
+
+    May hang.
+    """
+    if not processes.own_ports(service) or not processes.has_proc():
+        return None
+    ends = processes.connected_to(service)
+    found = (pid for pid in processes.pids() if ends and processes.tty_of(pid))
+    return [
+        client_at(pid)
+        for pid in found
+        if _is_terminal(pid) and not ends.isdisjoint(processes.descriptors(pid))
+    ]
+
+
+def _is_terminal(pid: int) -> bool:
+    program, *words = processes.argv_of(pid) or [""]
+    return os.path.basename(program) == KEY and SERVER not in words  # noqa: PTH119
+
+
+async def observe_terminals(need: Need) -> None:
+    """Report the terminals of a service's sessions, and their ends."""
+    terminals = OpenCodeTerminals(need)
+    need.at_end = terminals.close
+    await terminals.observe()
