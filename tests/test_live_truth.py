@@ -25,7 +25,7 @@ JOBS = 3
 #: traces. Permissions are below, and a question is answered in test_live_answers.py.
 IN_TMUX = (
     *("queue while busy, then Esc", "API error 500, retried", "Esc in a subagent"),
-    *("permission: Esc", "MCP form", "background agent asks"),
+    *("MCP form", "background agent asks"),
     *("background shell", "/clear", "--resume", "two processes", "kill -9", "Ctrl-Z and fg"),
 )
 IN_NEOVIM = ("permission: yes", "Esc while streaming", "closed pane")
@@ -49,6 +49,11 @@ def some(names: Sequence[str]) -> list[Scene]:
     found = [scene for scene in SCENES if scene.name in names]
     assert sorted(names) == sorted(scene.name for scene in found)
     return found
+
+
+@pytest.mark.smoke
+def test_a_question_is_shown_while_the_cli_asks_it() -> None:
+    verify(play(some(("permission: Esc",)), How(), JOBS))
 
 
 def test_in_tmux_the_board_agrees_with_the_cli() -> None:

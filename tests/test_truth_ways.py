@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from live.account import Stretch
+from live.account import Stretch, Wrong
 from live.own import ways
 from live.own.page import causes
 from live.own.reported import FILE_LATER, LEFT, WHICH_END, Difference
 from live.own.rules import decided
-from live.own.score import Score, Wrong, of_processes, scored
+from live.own.score import Score, of_processes, scored
 from live.page import OWN, page, part
 from live.report import Row
 
@@ -136,7 +136,7 @@ def test_the_page_keeps_what_was_not_played_again() -> None:
 
 def test_what_was_wrong_is_told_by_cause() -> None:
     """The differences leave out how a turn ended: the file knows only that it did."""
-    wrong = Wrong("turn", 10.0, 16.0, "idle", Stretch(9.0, 17.0, str(PID), PID, frozenset()))
+    wrong = Wrong(10.0, 16.0, "idle", "?", Stretch(9.0, 17.0, str(PID), PID, frozenset()))
     differences = [
         Difference(9.0, 2.0, PID, "idle", "busy", FILE_LATER),
         Difference(15.0, 5.0, PID, "working", "shell", LEFT),

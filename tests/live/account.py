@@ -325,20 +325,51 @@ def most_urgent(stretches: Sequence[Stretch]) -> list[Stretch]:
     return merged
 
 
+@dataclass(frozen=True)
+class Wrong:
+    """A time in which something else was shown than what is so."""
+
+    start: float
+    end: float
+    shown: str | None
+    rule: str  # that decided it
+    stretch: Stretch
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it was."""
+        return self.end - self.start
+
+
+def wrongs(stretch: Stretch, changes: Iterable[Line]) -> list[Wrong]:
+    """Return when something wrong was shown in a stretch."""
+    mine = [c for c in changes if c["session_id"] == stretch.session_id]
+    before = [c for c in mine if c["t"] <= stretch.start][-1:]
+    shown = before + [c for c in mine if stretch.start < c["t"] < stretch.end]
+    if not before:
+        shown.insert(0, {"t": 0.0, "to": None, "rule": "nothing"})
+    times = [stretch.start, *(c["t"] for c in shown[1:]), stretch.end]
+    return [
+        Wrong(start, end, change["to"], change.get("rule") or "?", stretch)
+        for change, (start, end) in zip(shown, pairwise(times), strict=True)
+        if change["to"] not in stretch.allowed and end > start
+    ]
+
+
+def runs(stretch: Stretch, changes: Iterable[Line]) -> list[list[Wrong]]:
+    """Return the same, with what follows each other together."""
+    found: list[list[Wrong]] = []
+    for wrong in wrongs(stretch, changes):
+        if found and found[-1][-1].end == wrong.start:
+            found[-1].append(wrong)
+        else:
+            found.append([wrong])
+    return found
+
+
 def wrong_times(stretch: Stretch, changes: Iterable[Line]) -> list[float]:
     """Return how long each wrong status was shown."""
-    mine = [(c["t"], c["to"]) for c in changes if c["session_id"] == stretch.session_id]
-    shown = next((to for t, to in reversed(mine) if t <= stretch.start), None)
-    inside = [(t, to) for t, to in mine if stretch.start < t < stretch.end]
-    steps = [(stretch.start, shown), *inside, (stretch.end, None)]
-    wrong, run = [], 0.0
-    for (t, status), (until, _) in pairwise(steps):
-        if status in stretch.allowed:
-            wrong.append(run)
-            run = 0.0
-        else:
-            run += until - t
-    return [x for x in [*wrong, run] if x > 0]
+    return [run[-1].end - run[0].start for run in runs(stretch, changes)]
 
 
 def delay(stretch: Stretch, changes: Iterable[Line]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
 import signal
 import tempfile
@@ -60,6 +61,8 @@ def of_claude(args: argparse.Namespace, kept: Kept, version: str) -> int:
     for way, how in ways.items():
         wanted = [s for s in SCENES if s.matches(args.scene) and s.suits(how)]
         wanted = [s for s in wanted if not kept.has(way, s.name)]
+        if args.minutes:  # else the same ones would be left out each time
+            random.shuffle(wanted)
         print(f"== {way}")
 
         def tell(row: Row, way: str = way) -> None:
@@ -150,7 +153,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=2, help="scenes at a time (default: 2)")
     add("--keep", type=Path, metavar="DIR", help="keep traces there (of one version: always)")
     add("--rows", type=Path, metavar="FILE", help="keep the figures there, and go on from them")
-    add("--minutes", type=float, help="begin no scene after so many")
+    add("--minutes", type=float, help="begin no scene after so many; play them in any order")
     add("--write", action="store_true", help=f"write {TABLE.name}")
     only = parser.add_argument_group("of Claude Code")
     add = only.add_argument

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ from rig.cache import Missing
 from rig.editor import Editor
 from rig.waiting import eventually
 from sample import HIDDEN_TERMINAL, Host, blocked, session
+
+MAIN = "api +main"  # the row of a session, in a list or in a board
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def checked(name: str, editor: Editor) -> Iterator[str]:
         ],
     )
     picture = editor.shows("* ")
-    row = [line for line in picture.lines if "api main" in line][-1]  # the float is above it
+    row = [line for line in picture.lines if re.search(MAIN, line)][-1]  # the float is above it
     assert "2m" in row and "terminal" in row, row
     yield "age and place"
     if (preview := PICKERS[name].preview) is not None:
@@ -92,7 +95,7 @@ def checked(name: str, editor: Editor) -> Iterator[str]:
         yield "park and seen"
         editor.press("permission")  # the kind of its question, which no row shows
         editor.hides("thinking")
-        editor.shows("api main")
+        eventually(lambda: re.search(MAIN, editor.screen.text), "the row of api")
         yield "search for words that are cut off"
     told.write_text("")
     editor.press("<CR>")

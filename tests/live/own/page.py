@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from live.account import Line
+from live.account import Line, Wrong
 from live.own.reported import (
     FILE,
     FILE_LATER,
@@ -20,7 +20,7 @@ from live.own.reported import (
     compared,
 )
 from live.own.rules import Decided, decided
-from live.own.score import Score, Wrong, read, scored, speaks_since
+from live.own.score import Score, read, scored, speaks_since
 from live.page import OWN
 
 OTHERS: Final = (FILE, SCREEN)
@@ -147,8 +147,8 @@ def differing(files: Sequence[Path], alone: Mapping[str, Score]) -> list[str]:
             if other == FILE:
                 total += comparison.seconds
                 version = version_of(path)
-                for each in alone[version].wrong:
-                    if each.scene == path.stem:
+                for scene, each in alone[version].wrong:
+                    if scene == path.stem:
                         counted[version].update(causes(each, comparison.differences))
     all_counted = sum(counted.values(), Counter())
     lines = [DIFFERS.format(total=total), "", "| cause | counted | file | screen |"]

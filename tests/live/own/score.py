@@ -5,31 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from live.account import ANY, Account, Line, Stretch, delay, most_urgent, of_process
+from live.account import (
+    ANY,
+    BLOCKED,
+    Account,
+    Line,
+    Stretch,
+    Wrong,
+    delay,
+    most_urgent,
+    of_process,
+    wrongs,
+)
 from live.own import ways
 
 BY_SESSION: Final = ("hooks", "newer hooks", "everything")
-BLOCKED: Final = frozenset({"blocked"})
-
-
-@dataclass(frozen=True)
-class Wrong:
-    """A time in which something else was shown than the session file says."""
-
-    scene: str
-    start: float
-    end: float
-    shown: str | None
-    stretch: Stretch
-
-    @property
-    def seconds(self) -> float:
-        """Return how long it was."""
-        return self.end - self.start
 
 
 @dataclass
@@ -39,7 +32,7 @@ class Score:
     compared: float = 0.0  # seconds
     asked: float = 0.0  # seconds with a question
     delays: list[float] = field(default_factory=list)
-    wrong: list[Wrong] = field(default_factory=list)
+    wrong: list[tuple[str, Wrong]] = field(default_factory=list)  # with its scene
 
     def add(self, scene: str, stood: Iterable[Stretch], changes: Sequence[Line]) -> None:
         """Add what was shown in a scene, beside what stood in its session files."""
@@ -49,12 +42,12 @@ class Score:
                 self.compared += x.end - x.start
                 self.asked += (x.end - x.start) * (x.allowed == BLOCKED)
                 self.delays.append(delay(whole, changes))
-                self.wrong += wrongs(scene, x, changes)
+                self.wrong += [(scene, wrong) for wrong in wrongs(x, changes)]
 
     @property
     def agrees(self) -> float:
         """Return the share of the time with the right status."""
-        return 1 - sum(x.seconds for x in self.wrong) / self.compared if self.compared else 1.0
+        return 1 - sum(x.seconds for _, x in self.wrong) / self.compared if self.compared else 1.0
 
     @property
     def slowest(self) -> float:
@@ -64,25 +57,12 @@ class Score:
     @property
     def missed(self) -> float:
         """Return the seconds with a question that was not shown."""
-        return sum(x.seconds for x in self.wrong if x.stretch.allowed == BLOCKED)
+        return sum(x.seconds for _, x in self.wrong if x.stretch.allowed == BLOCKED)
 
     @property
     def false(self) -> float:
         """Return the seconds in which a question was shown that was not open."""
-        return sum(x.seconds for x in self.wrong if x.shown == "blocked")
-
-
-def wrongs(scene: str, stretch: Stretch, changes: Iterable[Line]) -> list[Wrong]:
-    """Return when something wrong was shown in a stretch."""
-    mine = [(c["t"], c["to"]) for c in changes if c["session_id"] == stretch.session_id]
-    shown = next((to for t, to in reversed(mine) if t <= stretch.start), None)
-    inside = [(t, to) for t, to in mine if stretch.start < t < stretch.end]
-    steps = [(stretch.start, shown), *inside, (stretch.end, None)]
-    return [
-        Wrong(scene, t, until, status, stretch)
-        for (t, status), (until, _) in pairwise(steps)
-        if status not in stretch.allowed
-    ]
+        return sum(x.seconds for _, x in self.wrong if x.shown == "blocked")
 
 
 def read(path: Path) -> list[Line]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from live.account import SLACK, Account, Line, Stretch, most_urgent
+from live.account import SLACK, Account, Line, Stretch, most_urgent, runs
 from live.walks.walker import Walked
 from playback import late, play
 
@@ -17,7 +17,7 @@ EVIDENCE: Final = frozenset({"hook", "process", "registry", "transcript"})
 
 
 @dataclass(frozen=True)
-class Wrong:
+class Fault:
     """A wrong status was shown for too long."""
 
     t: float
@@ -42,9 +42,9 @@ class Verdict:
 
     compared: float
     wrong_seconds: float
-    wrongs: tuple[Wrong, ...]
+    wrongs: tuple[Fault, ...]
     late: tuple[
-        Wrong, ...
+        Fault, ...
     ]  # wrong live but right in the replay: because of the machine or the host
     sessions: int
 
@@ -66,8 +66,8 @@ def judged(seen: Walked) -> Verdict:
     evidence = [x for x in seen.trace if EVIDENCE & x.keys()]
     evidence.append({"t": seen.trace[-1]["t"], "tick": {}})
     replayed, _ = play(evidence)
-    live = wrongs(stood, seen.changes, live=True) + stayed(seen)
-    core = wrongs(stood, replayed, live=False)
+    live = faults(stood, seen.changes, live=True) + stayed(seen)
+    core = faults(stood, replayed, live=False)
     both = [w for w in live if sum(overlap(w, c) for c in core) > w.seconds / 2]
     lagging = [w for w in live if w not in both]
     only = [w for w in core if sum(overlap(w, x) for x in both) <= w.seconds / 2]
@@ -83,43 +83,36 @@ def judged(seen: Walked) -> Verdict:
     )
 
 
-def if_read_late(stood: Sequence[Stretch], evidence: Sequence[Line]) -> list[Wrong]:
+def if_read_late(stood: Sequence[Stretch], evidence: Sequence[Line]) -> list[Fault]:
     """Return what would be wrong if a busy host read one source late."""
     found = []
     for kind, seconds in LATE:
         changes, _ = play(late(evidence, kind, seconds))
         found += [
             replace(w, rule=f"{w.rule}, {kind} {seconds} s late")
-            for w in wrongs(stood, changes, live=False)
+            for w in faults(stood, changes, live=False)
             if w.seconds > LONGEST + seconds
         ]
     return found
 
 
-def wrongs(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> list[Wrong]:
-    """Yield every wrong status, of any length."""
-    found = []
-    for x in stood:
-        mine = [c for c in changes if c["session_id"] == x.session_id]
-        before = [c for c in mine if c["t"] <= x.start][-1:]
-        inside = [c for c in mine if x.start < c["t"] < x.end]
-        times = [x.start, *(c["t"] for c in inside), x.end]
-        shown = [*(before or [{"to": None, "rule": "nothing"}]), *inside]
-        since: float | None = None
-        for n, change in enumerate(shown):
-            is_wrong = change["to"] not in x.allowed
-            if is_wrong and since is None:
-                since, first = times[n], change
-            if since is not None and (not is_wrong or n == len(shown) - 1):
-                until = times[n + 1] if is_wrong else times[n]
-                said = "|".join(sorted(x.allowed))
-                rule = first.get("rule") or "?"
-                found.append(Wrong(since, until - since, str(first["to"]), said, rule, live))
-                since = None
-    return [w for w in found if w.seconds > 0]
+def faults(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> list[Fault]:
+    """Return every wrong status, of any length."""
+    return [
+        Fault(
+            t=run[0].start,
+            seconds=run[-1].end - run[0].start,
+            shown=str(run[0].shown),
+            said="|".join(sorted(x.allowed)),
+            rule=run[0].rule,
+            live=live,
+        )
+        for x in stood
+        for run in runs(x, changes)
+    ]
 
 
-def stayed(seen: Walked) -> list[Wrong]:
+def stayed(seen: Walked) -> list[Fault]:
     """Return sessions that stayed listed too long after their last process."""
     processes: dict[str, set[int]] = {}
     for x in seen.trace:
@@ -138,7 +131,7 @@ def stayed(seen: Walked) -> list[Wrong]:
         for a, b in without_times(gone, until, seen.excused):
             if b - a > GONE:
                 status = str(mine[-1]["from"] if mine[-1]["to"] is None else mine[-1]["to"])
-                found.append(Wrong(a, b - a, status, "gone", "stays", live=True))
+                found.append(Fault(a, b - a, status, "gone", "stays", live=True))
     return found
 
 
@@ -163,7 +156,7 @@ def without_times(
     return pieces
 
 
-def overlap(one: Wrong, other: Wrong) -> float:
+def overlap(one: Fault, other: Fault) -> float:
     """Return how long both are wrong in the same way."""
     begins = max(one.t, other.t)
     ends = min(one.t + one.seconds, other.t + other.seconds)
