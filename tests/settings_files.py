@@ -107,9 +107,8 @@ def _wild(draw: st.DrawFn, value: Any, ascii_: bool) -> str:
 
 
 @st.composite
-def noted(draw: st.DrawFn) -> str:
-    """A text with comments wherever JSON allows whitespace."""
-    text = draw(texts())
+def with_comments(draw: st.DrawFn, text: str) -> str:
+    """The text with comments wherever JSON allows whitespace."""
     ends = [0, *(n for n, c in enumerate(text) if c in "{}[],:" and _in_no_string(text, n))]
     for at in sorted(draw(st.lists(st.sampled_from(ends), max_size=4)), reverse=True):
         comment = draw(COMMENTS)
@@ -125,7 +124,7 @@ def _in_no_string(text: str, at: int) -> bool:
 
 
 #: A text, or None for a file that does not exist.
-ANY = st.one_of(st.none(), BLANK, texts(), noted())
+ANY = st.one_of(st.none(), BLANK, texts(), texts().flatmap(with_comments))
 
 
 def comments_in(text: str | None) -> list[str]:

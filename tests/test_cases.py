@@ -3,7 +3,8 @@
 `traces/cases.jsonl` came with the specification; `traces/more.jsonl` was found while building, and
 `traces/owners.jsonl` by random walks on real CLIs: what belongs to which process, agent and tool.
 `traces/late.jsonl` was found by scenes in which our hooks run late, as on a busy machine.
-`traces/clis.jsonl` are recordings of CLIs other than Claude Code, shortened.
+`traces/clis.jsonl` are recordings of CLIs other than Claude Code, shortened, and
+`traces/documented.jsonl` payloads as the documentation of other CLIs has them.
 `traces/reports.jsonl` are programs that report their status themselves (OSC 7501).
 `traces/ranks.jsonl` are the rules of `core/sources.py`: which source is believed, and how long the
 machine may lead it.
@@ -19,7 +20,7 @@ import pytest
 
 from playback import TRACES, Line, encoded, play, read_lines
 
-SOURCES = ("cases", "more", "owners", "late", "clis", "reports", "ranks")
+SOURCES = ("cases", "more", "owners", "late", "clis", "documented", "reports", "ranks")
 CASES = [case for name in SOURCES for case in read_lines(TRACES / f"{name}.jsonl")]
 BY_ID = {case["id"]: case for case in CASES}
 

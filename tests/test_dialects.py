@@ -22,7 +22,7 @@ from bellboard.core.untrusted import WRONG_SHAPE
 from playback import TRACES, Line, play, read_lines
 
 T = 1.8e9
-FILES = ("cases", "more", "owners", "clis")
+FILES = ("cases", "more", "owners", "clis", "documented")
 
 pytestmark = pytest.mark.pure
 

@@ -33,7 +33,17 @@ from bellboard.agents.installing.settings_file import (
     without,
 )
 from examples import examples
-from settings_files import ANY, EVENTS, GROUPS, ODD, comments_in, settings_in, texts, values
+from settings_files import (
+    ANY,
+    EVENTS,
+    GROUPS,
+    ODD,
+    comments_in,
+    settings_in,
+    texts,
+    values,
+    with_comments,
+)
 
 pytestmark = pytest.mark.pure
 
@@ -246,6 +256,27 @@ def test_an_addition_of_another_program_behind_ours_stays(end: str) -> None:
     assert comments_in(left) == comments_in(added)
     assert settings_in(left) == {"a": 1, **({"$version": 4} if end else {})}
     assert end or left == text
+
+
+def test_a_list_of_ours_stays_with_a_comment_that_was_added_to_it() -> None:
+    text = '{"hooks": {}}'
+    new, before = TOLERANT.put_in(text, {})
+    left = TOLERANT.take_out(new.replace('"Stop": [', '"Stop": [ /* mine */ '), before)
+    assert comments_in(left) == ["/* mine */"]
+    assert settings_in(left) == {"hooks": {"Stop": []}}
+
+
+@given(st.data(), texts())
+def test_a_comment_that_was_added_among_ours_is_not_lost_in_silence(
+    data: st.DataObject, text: str
+) -> None:
+    new, before = TOLERANT.put_in(text, {})
+    noted = data.draw(with_comments(new))
+    left = TOLERANT.take_out(noted, before)
+    try:
+        assert TOLERANT.is_kept(noted, left)
+    except ValueError as e:
+        assert "a comment among the hooks of bellboard would be lost" in str(e)
 
 
 def test_a_restricted_or_second_copy_of_ours_is_removed() -> None:
