@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.copilot.sessions import LIMIT, Opened, opened_in
+from bellboard.core.deadlines import LEADS
 from rig.home import Home
 from test_lookout import Desk, run
 
@@ -100,7 +101,7 @@ def test_only_the_list_says_that_it_was_stopped_between_two_tries(home: Home, sl
         await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
         await desk.fold(**hook("errorOccurred", sleeper, error={"message": "500"}))
         await desk.rescan()
-        await desk.until(lambda: "rest" in desk.kinds())
+        await desk.until(lambda: "registry" in desk.kinds())
         assert desk.status() == "working"
         opens(home, sleeper, works=True)
         opens(home, sleeper)
@@ -154,7 +155,73 @@ def test_a_session_without_hooks_that_works_is_followed(home: Home, sleeper: int
         await desk.rescan()
         await desk.until(lambda: desk.status() == "working")
         logs(home, "session.error", errorType="query", message="400")
+        opens(home, sleeper)
         await desk.until(lambda: desk.status() == "error")
+
+    run(home, test)
+
+
+#: The last entry of a turn → the status afterwards.
+ENDS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "its last words": ("assistant.message", {"content": "Done", "toolRequests": []}, "completed"),
+    "Esc": ("abort", {"reason": "user_abort"}, "idle"),
+    "it gave up": ("session.error", {"errorType": "query", "message": "400"}, "error"),
+    "nothing": ("assistant.turn_end", {}, "idle"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_without_hooks_its_files_say_how_each_turn_ended(
+    end: str, home: Home, sleeper: int
+) -> None:
+    """The list states that it rests, and the log says how that came: three turns in a row."""
+    kind, data, status = ENDS[end]
+
+    async def test(desk: Desk) -> None:
+        opens(home, sleeper)
+        await desk.rescan()
+        await desk.until(lambda: desk.statuses() == {SID: "idle"})
+        for turn in range(3):
+            logs(home, "user.message", content="do it", interactionId=f"turn {turn}")
+            opens(home, sleeper, works=True)
+            await desk.until(lambda: desk.status() == "working")
+            logs(home, "assistant.message", content="First", toolRequests=[{"toolCallId": "c"}])
+            logs(home, kind, **data)
+            opens(home, sleeper)
+            await desk.until(lambda: desk.status() == status)
+
+    run(home, test)
+
+
+#: Entries that ask without hooks → the entry that answers.
+ASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "permission.requested": ("permission.completed", {"permissionRequest": {"toolCallId": "c"}}),
+    "tool.execution_start": ("human_response.recorded", {"toolName": "ask_user"}),
+}
+
+
+@pytest.mark.parametrize("asks", ASKS)
+def test_without_hooks_its_log_says_what_it_asks_while_the_list_says_that_it_works(
+    asks: str, home: Home, sleeper: int
+) -> None:
+    """A Neovim that is opened only then shows the question, too, for as long as it is open."""
+    answer, data = ASKS[asks]
+    opens(home, sleeper)
+    logs(home, "user.message", content="do it")
+    opens(home, sleeper, works=True)
+    logs(home, asks, toolCallId="c", **data)
+
+    async def test(desk: Desk) -> None:
+        await desk.rescan()
+        await desk.until(lambda: desk.status() == "blocked")
+        led = time.monotonic() + LEADS
+        await desk.until(lambda: time.monotonic() > led + 0.5)
+        assert desk.status() == "blocked"
+        logs(home, answer, toolCallId="c")
+        await desk.until(lambda: desk.status() == "working")
+        logs(home, "assistant.message", content="Done", toolRequests=[])
+        opens(home, sleeper)
+        await desk.until(lambda: desk.status() == "completed")
 
     run(home, test)
 
@@ -164,8 +231,9 @@ def test_files_left_by_a_crash_are_not_listed_as_sessions(home: Home, sleeper: i
     root = home.root / ".copilot"
     opens(home, sleeper)
     [opened] = opened_in(str(root))
-    assert opened == Opened(SID, sleeper, False, opened.since)
-    assert time.time() - 60 < opened.since <= time.time()
+    since = opened.record["refreshedAt"]
+    told = {"sessionId": SID, "working": False, "refreshedAt": since}
+    assert opened == Opened(sleeper, told)
     lock = folder_of(home) / f"inuse.{sleeper}.lock"
     os.utime(lock, (time.time() - 3600, time.time() - 3600))
     assert opened_in(str(root)) == []
@@ -213,8 +281,8 @@ def test_after_clear_its_process_has_another_session(home: Home, sleeper: int) -
         listed = {other: {"schemaVersion": 1, "working": False}}
         (home.root / ".copilot" / "open-sessions-state.json").write_text(json.dumps(listed))
         await desk.rescan()
-        assert desk.statuses() == {SID: "completed"}
-        await desk.fold(**hook("sessionEnd", sleeper, reason="user_exit"))
         await desk.until(lambda: desk.statuses() == {other: "idle"})
+        await desk.fold(**hook("sessionEnd", sleeper, reason="user_exit"))
+        assert desk.statuses() == {other: "idle"}
 
     run(home, test)

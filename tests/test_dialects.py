@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from datetime import datetime, timezone
 from itertools import permutations, product
 from typing import Any
 
@@ -311,15 +312,84 @@ def test_a_hook_that_reports_an_interrupt_is_believed_while_the_title_spins(how:
     }[how]
 
 
-def asked_by_log(t: float, tool_id: str) -> Line:
-    request = {"kind": "shell", "toolCallId": tool_id, "fullCommandText": tool_id}
-    entry = {"type": "permission.requested", "data": {"permissionRequest": request}}
+def logged(t: float, kind: str, **data: Any) -> Line:
+    """Return an entry of Copilot's log, and when it was read: its own time may be earlier."""
+    at = datetime.fromtimestamp(T + data.pop("at", t), timezone.utc).isoformat()
+    entry = {"type": kind, "data": data, "timestamp": at}
     return {"t": T + t, "transcript": {"session_id": "s", "agent": "copilot", "entry": entry}}
+
+
+def asked_by_log(t: float, tool_id: str, command: str = "", at: float = 0.0) -> Line:
+    request = {"kind": "shell", "toolCallId": tool_id, "fullCommandText": command or tool_id}
+    return logged(t, "permission.requested", permissionRequest=request, at=at or t)
 
 
 def answered_by_log(t: float, tool_id: str) -> Line:
-    entry = {"type": "permission.completed", "data": {"toolCallId": tool_id}}
-    return {"t": T + t, "transcript": {"session_id": "s", "agent": "copilot", "entry": entry}}
+    return logged(t, "permission.completed", toolCallId=tool_id)
+
+
+def begun_by_log(t: float, tool_id: str, command: str, at: float = 0.0) -> Line:
+    given = {"toolName": "bash", "arguments": {"command": command}}
+    return logged(t, "tool.execution_start", toolCallId=tool_id, at=at or t, **given)
+
+
+def ended_by_log(t: float, tool_id: str, at: float = 0.0) -> Line:
+    return logged(t, "tool.execution_complete", toolCallId=tool_id, at=at or t)
+
+
+def ended_by_hook(t: float, command: str) -> Line:
+    given = {"toolName": "bash", "toolArgs": {"command": command}}
+    return hook("copilot", "postToolUse", t, sessionId="s", **given)
+
+
+def asked_by_hook(t: float, command: str) -> Line:
+    asks = {"notification_type": "permission_prompt", "message": f"Run command: {command}"}
+    return hook("copilot", "notification", t, sessionId="s", **asks)
+
+
+#: What was before a permission of `make`, whose tool is `b` → the lines up to that.
+BEFORE: dict[str, list[Line]] = {
+    "another tool has just ended": [
+        begun_by_log(1.0, "a", "ls"),
+        ended_by_hook(1.1, "ls"),
+        asked_by_hook(1.2, "make"),
+        ended_by_log(1.4, "a", at=1.11),
+        begun_by_log(1.4, "b", "make", at=1.15),
+        asked_by_log(1.4, "b", "make", at=1.2),
+    ],
+    "the same was just denied": [
+        begun_by_log(1.0, "a", "make"),
+        asked_by_log(1.0, "a", "make"),
+        answered_by_log(1.1, "a"),
+        asked_by_hook(1.2, "make"),
+        ended_by_log(1.4, "a", at=1.11),
+        begun_by_log(1.4, "b", "make", at=1.15),
+        asked_by_log(1.4, "b", "make", at=1.2),
+    ],
+    "another tool of that reply ends while it asks": [
+        begun_by_log(1.0, "a", "ls"),
+        begun_by_log(1.0, "b", "make"),
+        asked_by_hook(1.1, "make"),
+        asked_by_log(1.1, "b", "make"),
+        ended_by_hook(1.3, "ls"),
+    ],
+    "another tool runs": [
+        begun_by_log(1.0, "a", "ls"),
+        asked_by_hook(1.2, "make"),
+        begun_by_log(1.4, "b", "make", at=1.15),
+        asked_by_log(1.4, "b", "make", at=1.2),
+    ],
+}
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_permission_of_copilot_is_of_its_own_tool(before: str) -> None:
+    """Its hooks name no tool by id, and run before the log says what it does."""
+    lines = [hook("copilot", "userPromptSubmitted", 0, sessionId="s", prompt="do it")]
+    lines += BEFORE[before]
+    assert [s["status"] for s in play([*lines, {"t": T + 2, "tick": {}}])[1]] == ["blocked"]
+    lines.append(answered_by_log(3, "b"))
+    assert [s["status"] for s in play(lines)[1]] == ["working"]
 
 
 ORDERS = list(permutations(["hook a", "hook b", "log a", "log b"]))
@@ -339,6 +409,28 @@ def test_of_two_questions_of_copilot_one_stays_open(order: tuple[str, ...]) -> N
     assert [s["status"] for s in play(lines)[1]] == ["blocked"]
     lines.append(answered_by_log(4, "b"))
     assert [s["status"] for s in play(lines)[1]] == ["working"]
+
+
+def listed(t: float, works: bool) -> Line:
+    at = datetime.fromtimestamp(T + t, timezone.utc).isoformat()
+    record = {"sessionId": "s", "working": works, "refreshedAt": at}
+    return {"t": T + t, "registry": {"pid": 11, "agent": "copilot", "record": record}}
+
+
+def test_a_compaction_is_no_turn_in_the_list_of_copilot() -> None:
+    """The list says that the session rests; only hook and log report a compaction, and its end."""
+    lines = [
+        listed(0, works=False),
+        hook("copilot", "userPromptSubmitted", 1, sessionId="s", prompt="do it"),
+        listed(1.1, works=True),
+        hook("copilot", "agentStop", 2, sessionId="s"),
+        listed(2.1, works=False),
+        hook("copilot", "preCompact", 5, sessionId="s", trigger="manual"),
+        {"t": T + 20, "tick": {}},
+    ]
+    assert [s["status"] for s in play(lines)[1]] == ["working"]
+    lines.append(logged(21, "session.compaction_complete"))
+    assert [s["status"] for s in play(lines)[1]] == ["completed"]
 
 
 def test_what_copilot_and_qwen_ask_is_shown_in_full_and_cannot_be_answered_here() -> None:

@@ -90,7 +90,7 @@ def of_others(args: argparse.Namespace, kept: Kept) -> int:
     """Play them on other CLIs."""
     bad: list[str] = []
     stands = SPEAKING if args.editor else STANDS
-    how = How(editor=args.editor, hidden=args.alone, hooked=not args.alone)
+    how = How(editor=args.editor, hidden=args.alone, hooked=not (args.alone or args.unhooked))
     for key in stands if args.agent == "all" else args.agent.split(","):
         stand = stands[key]
         stand.fetch()
@@ -169,6 +169,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     add = only.add_argument
     add("--editor", default="", help="in a :terminal of this Neovim (0.10, 0.12)")
     add("--alone", action="store_true", help="with its own report, nothing else")
+    add("--unhooked", action="store_true", help="without our hooks")
     return parser.parse_args(argv)
 
 

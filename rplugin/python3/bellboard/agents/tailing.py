@@ -19,7 +19,7 @@ from ..core.events import Event, line_of
 from ..core.evidence import Evidence, TraceLine
 from ..core.observing import Want
 from ..core.rules.steps import is_alone
-from ..core.session import Session, status_of
+from ..core.session import Session, says, status_of
 from ..core.untrusted import WRONG_SHAPE, Facts, bounded
 from ..core.words import amount
 from ..system import processes
@@ -240,7 +240,7 @@ def known_until(s: Session) -> float:
     of another process.  Without hooks, the session file says when a turn ended, but not how.  It
     may be the first to say that the session asks; the question is earlier in the log.
     """
-    if is_alone(s):
+    if is_alone(s) or (says(s) == "turn" and not s.hooked):
         return max(s.over, processes.began_at(s.pid) or s.last)
     rested = s.over if status_of(s) in NEEDED else 0.0
     return s.last if s.hooked else s.began or rested or s.last

@@ -17,6 +17,7 @@ from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
 from .session import (
     ABSENT,
+    RUNS,
     Block,
     OwnReport,
     Run,
@@ -119,7 +120,7 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     if run.held_until and TABLE["report overdue"][status] != ".":
         found.append(Deadline(run.held_until, "report overdue", run.pid))
     ended = run.held in ("stop", "fail") and not (run.tools or run.agents)
-    alone = (run.stated.says, run.stated.source) == ("busy", "file")  # a report is a second voice
+    alone = run.stated.says in RUNS and run.stated.source == "file"  # a report is a second voice
     if ended and alone and TABLE["end overdue"][status] != ".":
         newest = max(heard_of(s, run), run.began, run.active)
         found.append(Deadline(newest + FOLLOWS, "end overdue", run.pid))

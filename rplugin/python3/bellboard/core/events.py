@@ -94,7 +94,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     # the session
     prompt_id: str = ""  # the CLI's id of the turn
     source: str = ""  # why it started or ended; the type of a notification
-    about: str = ""  # what a notification names: elsewhere (another session) | tool
+    about: str = ""  # what a notification names: elsewhere (another session) | tool; log: no tool
     prompt: str = ""
     message: str = ""
     error: str = ""

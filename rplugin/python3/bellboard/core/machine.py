@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from .events import Event
 from .options import Options
 from .rules import RULES, Rule, crew, files, people, questions, turns  # noqa: F401  # their rules
-from .session import ABSENT, Session, question_of, says, status_of
+from .session import ABSENT, RUNS, Session, question_of, says, status_of
 from .sources import NAMES, SAYS_REST, best, counts_at_once, is_dialog, is_same, statement
 
 # ruff: noqa: E501
@@ -233,7 +233,7 @@ def held_by(s: Session) -> str:
     """Return what the end of a turn waits for, in words."""
     if s.agents:
         return f"{len(s.agents)} agents run" if len(s.agents) > 1 else "1 agent runs"
-    if says(s) in ("busy", "waiting"):
+    if says(s) in {*RUNS, "waiting"}:
         return f"{NAMES[s.stated.source]} says {says(s)}"
     return "a prompt waits" if s.queue else "nothing shows yet that it rests"
 

@@ -41,6 +41,7 @@ from .records import (
 from .rules.steps import MOVES_ON
 from .session import (
     ABSENT,
+    RUNS,
     Process,
     Run,
     Session,
@@ -77,7 +78,7 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     s = copy(old) if old is not None else Session(sid, started=e.t)
     # After its end, hooks may run before the next session of its process begins.
     is_new = e.at > s.ended - records.options.settle  # our hook of the end may be stamped later
-    lingers = e.status == "busy" and s.end_reason in MOVES_ON and is_new
+    lingers = e.status in RUNS and s.end_reason in MOVES_ON and is_new
     lingers = lingers or is_refuted(s, e.at)
     is_over = s.turn == ABSENT and s.ended and pid == s.ended_pid and e.t < s.ended + TOMBSTONE
     if is_over and not lingers:

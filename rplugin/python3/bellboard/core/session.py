@@ -95,12 +95,14 @@ class Shell(Struct, frozen=True, omit_defaults=True, gc=False):
 
 #: Sources that a program writes for others to read, unlike what it shows in its terminal.
 FILES: Final = frozenset({"file", "server"})
+#: Words for a turn that runs; `turn` does not say whether it asks.
+RUNS: Final = frozenset({"busy", "turn"})
 
 
 class Stated(Struct, frozen=True, omit_defaults=True, gc=False):
     """The statement of one source about a run, in the words of a session file, and since when."""
 
-    says: str = ""  # idle | busy | waiting | shell
+    says: str = ""  # idle | busy | turn | waiting | shell
     asks: str = ""  # what it waits for; "": a dialog is open that may be the user's own
     tool: str = ""
     detail: str = ""
@@ -304,7 +306,7 @@ def own(s: Session, run: Run | None = None) -> Process | None:
 
 
 def says(s: Session, run: Run | None = None) -> str:
-    """Return the state of a run by its best living source: idle | busy | waiting | shell, or ""."""
+    """Return the state of a run by its best living source, in a word of `Stated`, or ""."""
     return (run or s).stated.says
 
 

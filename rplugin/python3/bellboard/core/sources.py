@@ -19,6 +19,7 @@ from .program_status import asked, stated
 from .session import (
     ABSENT,
     FILES,
+    RUNS,
     STATUSES,
     OwnReport,
     Run,
@@ -50,6 +51,7 @@ ENDS: Final = {"done": "stop", "background": "stop", "error": "fail"}
 #: Word of a session file → the kind of evidence that it is.
 KINDS: Final = {
     "busy": "states busy",
+    "turn": "states busy",
     "idle": "states idle",
     "shell": "states shell",
     "waiting": "states waiting",
@@ -59,6 +61,7 @@ LATER: Final = 1.0  # seconds by which a report may be older than what a session
 #: Word → the statuses that agree with it.
 AGREES: Final = {
     "busy": frozenset({"working", "unknown"}),
+    "turn": frozenset({"working", "unknown", "blocked"}),
     **dict.fromkeys(SAYS_REST, frozenset({"idle", "completed", "error", "background", "unknown"})),
     "waiting": frozenset({"blocked"}),
 }
@@ -138,7 +141,7 @@ def counts_at_once(s: Session, now: Stated) -> bool:
     """Return whether a statement is no blip: it asks, or confirms what was reported."""
     if now.says == "waiting" and now.asks:
         return True
-    if now.says == "busy" and now.source in LIVE:
+    if now.says == "turn" or (now.says == "busy" and now.source in LIVE):
         return True
     if now.source == "report" and not s.hooked:
         return True
@@ -175,6 +178,8 @@ def agrees(s: Session) -> bool:
     x, status = s.stated, status_of(s)
     if not s.stood or is_dialog(x) or status in AGREES.get(x.says, STATUSES):
         return True
+    if x.says == "idle" and x.at < s.compacting:
+        return True  # to some, a compaction is no turn, so that says nothing of it
     # A server says it of each thread.
     shown = [b for b in s.blocks.values() if b.shown]
     return x.source == "server" and status == "blocked" and all(b.agent for b in shown)
@@ -201,7 +206,7 @@ def is_refuted(s: Session) -> bool:
     Nobody asks once the only thread that could has gone on.  Two voices, such as a Stop and the
     log, are needed before a turn is over while its program says that it works.
     """
-    if s.stated.says == "busy":
+    if s.stated.says in RUNS:
         return status_of(s) in AGREES["idle"]
     has_crew = s.agents or any(t.agent for t in s.tools.values())
     return s.stated.says == "waiting" and not has_crew

@@ -2,7 +2,8 @@
 
 Its permissionRequest runs for every tool, whether or not somebody is asked; its notifications say
 that a dialog opens.  No hook says that a dialog was answered, or that a turn was interrupted or
-failed: the log, events.jsonl, does.  An event of a subagent names its session as the agent of the
+failed: the log, events.jsonl, does.  The list of open sessions states whether a turn runs, but not
+whether it asks.  An event of a subagent names its session as the agent of the
 parent.  Hooks run before the dialog, so only keys can answer it.
 
 Entries of the log are written up to a few seconds late, so tools and prompts only add to what hooks
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from ...core.events import Event, Origin
 from ...core.request import Request
 from ...core.text import line, marked
-from ...core.untrusted import Facts, number_of, object_of, text_of, time_of
+from ...core.untrusted import Facts, object_of, text_of, time_of
 from ..agent import NOTES, Abilities, Ability, Agent, Prompt
 from ..inputs import between_rules
 from ..installing.hookline import SHOWN_IN_PART, HooksFile, below_home
@@ -74,7 +75,7 @@ def _notification(top: Facts, facts: Facts) -> str | None:
     asks = ASKS.get(facts["source"])
     if asks is None:
         return None
-    facts["detail"] = text_of(top, "message")
+    facts["detail"], facts["about"] = text_of(top, "message"), "log"
     if asks == "question":
         facts["asks"], facts["tool"] = asks, QUESTION
     return "nudge"
@@ -99,9 +100,12 @@ EntryReader = Callable[[Facts], tuple[str, Facts]]
 
 
 def _said_tool(data: Facts) -> tuple[str, Facts]:
-    tool = text_of(data, "toolName")
-    done = of_input(tool, data.get("arguments"))
-    return "tool", {**done, "tool": SPAWNS.get(tool, tool), "tool_id": text_of(data, "toolCallId")}
+    tool, given = text_of(data, "toolName"), data.get("arguments")
+    which = {"tool": SPAWNS.get(tool, tool), "tool_id": text_of(data, "toolCallId")}
+    if tool == QUESTION:
+        told = line(text_of(object_of(given), "message"))
+        return "question", {**which, "asks": "question", "detail": told}
+    return "tool", {**of_input(tool, given), **which}
 
 
 def _tool_end(data: Facts) -> tuple[str, Facts]:
@@ -124,11 +128,13 @@ def _answered(data: Facts) -> tuple[str, Facts]:
 
 
 def _said_prompt(data: Facts) -> tuple[str, Facts]:
-    return "said prompt", {"prompt": line(text_of(data, "content"))}
+    turn = text_of(data, "interactionId")
+    return "said prompt", {"prompt": line(text_of(data, "content")), "prompt_id": turn}
 
 
 def _text(data: Facts) -> tuple[str, Facts]:
-    return "said text", {"message": line(text_of(data, "content"))}
+    goes_on = data.get("toolRequests") != []
+    return ("said text" if goes_on else "said last"), {"message": line(text_of(data, "content"))}
 
 
 def _said_error(data: Facts) -> tuple[str, Facts]:
@@ -154,19 +160,19 @@ OF_ANY_AGENT: Final[dict[str, EntryReader]] = {
 }
 
 ENTRIES: Final = "events.jsonl"  # the log of every session, in a folder of its own
-HOOKS: Final = Ability("hooks")
+LIST: Final = "the file of its open sessions"
 LOG: Final = Ability("log")
 NOT: Final = Ability("")
 #: Measured on 1.0.102.
 ABILITIES: Final[Abilities] = {
-    "unprompted": Ability("the file of its open sessions", when="unless it was resumed"),
-    "working": HOOKS,
+    "unprompted": Ability(LIST, when="unless it was resumed"),
+    "working": Ability(f"hooks, {LIST}"),
     "permission": Ability("hooks, log"),
-    "question": HOOKS,
+    "question": Ability("hooks, log"),
     "granted": LOG,
     "denied": LOG,
-    "completed": HOOKS,
-    "interrupted": Ability("log, the file of its open sessions"),
+    "completed": Ability(f"hooks, {LIST}"),
+    "interrupted": Ability(f"log, {LIST}"),
     "failed": LOG,
     "ended": Ability("hooks, processes"),
     "itself": NOT,
@@ -225,10 +231,14 @@ class Copilot(Agent):
         return between_rules(screen, "❯ ", "")
 
     def account(self, record: Facts, about: Event) -> Event:
-        """Return that a session is open, or at rest; its log has the rest."""
-        event = replace(about, name="registry", origin=Origin(self.key, about.pid))
-        rests = number_of(record.get("restsSince"))
-        return replace(event, kind="rest", t=min(rests, about.t)) if rests else event
+        """Return whether a turn runs; the log says what it asks, and how it ended."""
+        works = record.get("working")
+        status = "turn" if works is True else "idle" if works is False else ""
+        since = time_of(record.get("refreshedAt")) or about.t
+        origin = Origin(self.key, about.pid)
+        return replace(
+            about, name=f"registry {status}".strip(), origin=origin, status=status, at=since
+        )
 
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
         """Decode an entry; `t` is its time, if the entry itself has none."""

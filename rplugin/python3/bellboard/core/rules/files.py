@@ -54,6 +54,8 @@ def go_busy(s: Session, e: Event, o: Options) -> str | None:
 @rule
 def answered(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working again: its question was answered, or the first of several."""
+    if e.status == "turn":
+        return "its session file does not say whether it asks"
     if not e.stands and e.t < newest_told(s):
         return "older than the question"
     shown = {k for k in overruled(s, e) if s.blocks[k].shown and not is_apart(s, s.blocks[k])}
@@ -150,7 +152,7 @@ def come_to_rest(s: Session, e: Event, asked: bool) -> None:
         rest(s, e.t)
     elif s.stated.source == "report":
         rest(s, e.t, interrupted=not s.rested)
-    elif has_ended(s) if s.hooked else not (asked or is_told(s) or is_starting(s)):
+    elif has_ended(s) or not (s.hooked or asked or is_told(s) or is_starting(s)):
         complete(s, e.t)
     elif s.rested:
         give_back(s, e.t)

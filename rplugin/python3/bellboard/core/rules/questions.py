@@ -29,7 +29,6 @@ from .steps import (
     has_finished,
     is_alone,
     is_blind,
-    is_busy,
     is_of_file,
     name_of,
     names,
@@ -201,7 +200,7 @@ def show(s: Session, e: Event, o: Options) -> str | None:
 
 def is_held(s: Session, b: Block) -> bool:
     """Return whether a question whose hold time is over is not asked yet."""
-    return b.early or (is_busy(s) and not is_apart(s, b) and not is_beside(s, b))
+    return b.early or (says(s) == "busy" and not is_apart(s, b) and not is_beside(s, b))
 
 
 def is_beside(s: Session, b: Block) -> bool:
@@ -300,7 +299,8 @@ def named(s: Session, e: Event) -> Block:
         if not e.tool_id and e.detail:  # of those that run, a hook may have denied the others
             told = [(i, t) for i, t in found if (t.detail, t.agent) == (e.detail, e.agent)]
             found = told if len(told) == 1 else found
-        found = found if len(found) == 1 else []
+        # If only the log can say which, it may not show yet that one has begun or ended.
+        found = found if len(found) == 1 and e.about != "log" else []
     slot, tool = found[-1] if found else ("", None)
     tool_id = e.tool_id or (slot if "?" not in slot else "")
     if tool is None or e.tool:

@@ -12,6 +12,7 @@ from ..session import (
     ABSENT,
     AT_WORK,
     NO_WORK,
+    RUNS,
     Block,
     Crew,
     Finished,
@@ -170,12 +171,13 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
 
 def has_ended(s: Session) -> bool:
     """Return whether its last words came but no Stop: Esc may have killed the hook."""
-    return not (s.rested or s.queue) and s.last_words > max(s.began, s.active, s.sent)
+    worked = s.active if s.hooked else s.over  # a file may say long afterwards that it works
+    return not (s.rested or s.queue) and s.last_words > max(s.began, worked, s.sent)
 
 
 def is_busy(s: Session) -> bool:
-    """Return whether the registry says that it is working."""
-    return says(s) == "busy"
+    """Return whether the registry says that a turn runs."""
+    return says(s) in RUNS
 
 
 def is_at_work(s: Session) -> bool:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..events import MATE, Event
 from ..options import Options
-from ..session import ABSENT, Crew, Process, Session, Subagent, own, says, says_itself
+from ..session import ABSENT, RUNS, Crew, Process, Session, Subagent, own, says, says_itself
 from ..sources import set_aside
 from . import rule
 from .steps import (
@@ -104,7 +104,7 @@ def leave(s: Session, e: Event, o: Options) -> str | None:
     if e.kind != "end":
         s.processes, s.aside = {}, {}
     end(s, e.t, e.source or e.kind, e.origin.pid or s.pid)
-    if s.turn == ABSENT and s.end_reason in MOVES_ON and p is not None and said.says == "busy":
+    if s.turn == ABSENT and s.end_reason in MOVES_ON and p is not None and said.says in RUNS:
         # SessionEnd hooks may run for a long time before the process begins its next session.
         s.processes = {p.pid: p}
         s.stated, s.stood = replace(said, at=max(said.at, e.t)), False
@@ -216,7 +216,7 @@ def wake(s: Session, e: Event, o: Options) -> str | None:
 def is_file_busy(s: Session) -> bool:
     """Return whether its session file or server says that it works, whatever its report says."""
     p = own(s)
-    return p is not None and p.states.says == "busy" and not p.doubted
+    return p is not None and p.states.says in RUNS and not p.doubted
 
 
 @rule
@@ -463,7 +463,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         return "it rested before a queued prompt"
     if e.inferred and s.held in ("report", "count"):
         return "the turn has ended, and its agents go on"  # that it rests is no news
-    if is_busy(s) and not (e.from_hook or s.agents or s.queue or s.blocks):
+    if says(s) == "busy" and not (e.from_hook or s.agents or s.queue or s.blocks):
         return "its session file decides that"  # a line may be a second late
     break_crew(s, e)
     ask_on(s)
