@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bellboard.agents.agent import MOMENTS, ability_mark
-from bellboard.agents.registry import installable
+from bellboard.agents.registry import installable, measured
 from bellboard.core.machine import RULES, TABLE
 from bellboard.core.session import ABSENT, STATUSES
 
@@ -88,16 +88,17 @@ def named(statuses: list[str]) -> str:
 
 def agents() -> list[str]:
     """Return what each agent reports, for the help: a table, and the exceptions below it."""
-    shown = installable()
+    shown = measured()
     marks = {"observed": "yes", "inferred": "inf.", "not known": "-"}
     widths = [max(5, len(cli.key) + 1) for cli in shown]
     columns = [(cli.key, width) for cli, width in zip(shown, widths, strict=True)]
-    lines = ["", f"{'':30}{''.join(f'{key:{width}}' for key, width in columns)}".rstrip()]
+    first = max(map(len, MOMENTS.values())) + 1
+    lines = ["", f"{'':{first}}{''.join(f'{key:{width}}' for key, width in columns)}".rstrip()]
     for moment, heading in MOMENTS.items():
         cells = [ability_mark(moment, cli.abilities[moment]) for cli in shown]
         row = zip(cells, widths, strict=True)
         line = "".join(f"{marks.get(cell, cell):{width}}" for cell, width in row)
-        lines.append(f"{heading:30}{line}".rstrip())
+        lines.append(f"{heading:{first}}{line}".rstrip())
     lines.append("")
     for cli in shown:
         exceptions = [
@@ -222,10 +223,10 @@ def mappings(listed: list[dict[str, Any]]) -> list[str]:
 
 def abilities() -> list[str]:
     """Return the same as a table for the README."""
-    names = " | ".join(cli.name for cli in installable())
-    lines = ["", f"| A session … | {names} |", f"|---|{'---|' * len(installable())}"]
+    names = " | ".join(cli.name for cli in measured())
+    lines = ["", f"| A session … | {names} |", f"|---|{'---|' * len(measured())}"]
     for moment, heading in MOMENTS.items():
-        marks = (ability_mark(moment, cli.abilities[moment]) for cli in installable())
+        marks = (ability_mark(moment, cli.abilities[moment]) for cli in measured())
         lines.append(f"| {heading} | {' | '.join(SHORT.get(text, text) for text in marks)} |")
     return [*lines, ""]
 

@@ -20,7 +20,13 @@ import pytest
 from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.agents.claude.installer import PLUGIN
 from bellboard.agents.claude.versions import ABILITIES, OLDEST, abilities
-from bellboard.agents.registry import agent_of, all_agents, documented, installable
+from bellboard.agents.registry import (
+    agent_of,
+    all_agents,
+    installable,
+    measured,
+    printable,
+)
 from bellboard.diagnosis import claude_code, diagnose, surroundings
 from bellboard.diagnosis import state as diagnosis_of_state
 from bellboard.diagnosis.fact import DIED, Fact
@@ -290,10 +296,11 @@ def test_each_agent_on_path_is_named_with_how_it_is_known(home: Home) -> None:
         [about] = [fact for fact in hooks if fact.text.startswith(f"{cli.name}: ")]
         assert about.text.startswith(f"{cli.name}: hooks not installed")
         assert about.advice.endswith(f" hooks install --agent {cli.key}")
-    for cli in documented():
+    for cli in printable():
         [about] = [fact for fact in hooks if fact.text.startswith(f"{cli.name}: ")]
-        known = f"{cli.name}: {home.bin / cli.program}: known by its documentation only"
-        assert about.text == f"{known}; you add its hooks to {cli.place}"
+        known = f"{cli.name}: {home.bin / cli.program}: "
+        known += "" if cli in measured() else "known by its documentation only; "
+        assert about.text == f"{known}you add its hooks to {cli.place}"
         assert about.advice.endswith(f" hooks print --agent {cli.key}")
         assert about.level == "info"
         path = home.root / cli.place.removeprefix("~/")
@@ -304,7 +311,7 @@ def test_each_agent_on_path_is_named_with_how_it_is_known(home: Home) -> None:
             for fact in surroundings.hooks(home.bellboard, home.env, home.project)
             if fact.text.startswith(f"{cli.name}: ")
         ]
-        assert now == Fact("ok", f"{known}; bellboard's hooks are in {cli.place}")
+        assert now == Fact("ok", f"{known}bellboard's hooks are in {cli.place}")
 
 
 @pytest.mark.files

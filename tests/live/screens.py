@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bellboard.agents.registry import agent_of
 from live.account import SLACK
 from live.published import Published
 from live.report import Row
@@ -124,7 +125,7 @@ class ScreenStage(Stage[Watched]):
             self.env[stand.variable] = str(home.root / "hidden")  # our host does not look there
             (home.root / stand.folder).rename(home.root / "hidden")
         else:
-            self._run(home, "hooks", "install", "--yes", "--agent", stand.key)
+            self._install(home)
         watch = Watch()
         watch.old = True  # what the trap caught has reached nobody
         super().__init__(how, home, watch, Published(home))
@@ -145,6 +146,14 @@ class ScreenStage(Stage[Watched]):
         self.published.close()
         self.model.close()
         homes.remove(self.home)
+
+    def _install(self, home: Home) -> None:
+        """Put our hooks in place, as a user would: at the end of a file that we do not change."""
+        if not (place := agent_of(self.stand.key).place):
+            self._run(home, "hooks", "install", "--yes", "--agent", self.stand.key)
+            return
+        with (home.root / place.removeprefix("~/")).open("a") as settings:
+            settings.write(self._run(home, "hooks", "print", "--agent", self.stand.key))
 
     def _run(self, home: Home, *command: str) -> str:
         """Run `bellboard`; return what it prints."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -20,6 +21,21 @@ from rig.model import Model
 Status = str | None  # None: the screen does not say
 #: The prompt before the last one that was entered, on a screen.
 PROMPTED: Final = r"(?m)^\s*[>›❯] (?=DO:)"
+KIMI_CONFIG: Final = """
+default_model = "fake"
+telemetry = false
+
+[providers.fake]
+type = "openai"
+base_url = "{url}"
+api_key = "dummy"
+
+[models.fake]
+provider = "fake"
+model = "fake-model"
+max_context_size = 200000
+capabilities = ["tool_use"]
+"""
 #: Where Copilot and Qwen take the next prompt: one that was never answered is put back there.
 COMPOSER: Final = re.compile("(?m)^─+\n[>❯] .*\n─+$")
 
@@ -46,7 +62,7 @@ class Stand:
     name: str
     package: str
     version: str
-    program: str  # below node_modules; a script of node if it ends in .js
+    program: str  # below node_modules; a script of node if it ends in .js or .mjs
     settings: Callable[[Settings], Mapping[str, str]]  # writes them; returns the environment
     ready: str  # what it shows once it takes a prompt
     status: Callable[[str], Status]  # of a screen
@@ -76,7 +92,7 @@ class Stand:
         found = sorted(tree.glob(self.program))
         if not found:
             raise Missing(f"{self.name} {self.version} has no program here; remove {folder}")
-        runs = [str(node.node(self.node))] if self.program.endswith(".js") else []
+        runs = [str(node.node(self.node))] if self.program.endswith((".js", ".mjs")) else []
         loads = [part for each in self.loads for part in ("-e", str(folder / each))]
         return [*runs, str(found[0]), *loads]
 
@@ -161,6 +177,15 @@ def pi_settings(given: Settings) -> Mapping[str, str]:
     chosen["retry"] = {"baseDelayMs": 1000}
     given.write(".pi/agent/settings.json", chosen)
     return {"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1", "PI_TELEMETRY": "0"}
+
+
+def kimi_settings(given: Settings) -> Mapping[str, str]:
+    given.write(".kimi-code/config.toml", KIMI_CONFIG.format(url=given.model.url))
+    given.write(".kimi-code/tui.toml", "[upgrade]\nauto_install = false\n")
+    folder = str(given.home.project)
+    trusted = f"wd_project_{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
+    given.write(f".kimi-code/workspace-trust/{trusted}", {"root": folder, "trustedAt": 1})
+    return {"KIMI_CODE_NO_AUTO_UPDATE": "1"}
 
 
 # ---------------------------------------------------------------- statuses of a screen
@@ -272,6 +297,20 @@ def _pi(screen: str) -> Status:
     return "idle" if "aborted" in said.lower() else "completed" if said.strip() else None
 
 
+def _kimi(screen: str) -> Status:
+    asks = r"↵ confirm\b|↑↓ select"
+    if re.search(asks, screen):
+        return "blocked"
+    if re.search(r"(?m)^ +[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏🌑🌒🌓🌔🌕🌖🌗🌘] ", screen):
+        return "working"
+    said = re.split(r"(?m)^ ✨ ", screen)[1:]
+    if not said:
+        return "idle"
+    if "Interrupted by user" in said[-1]:
+        return "idle"
+    return "error" if re.search(r"(?m)^   Error: ", said[-1]) else "completed"
+
+
 CODEX: Final = Stand(
     key="codex",
     name="Codex",
@@ -369,6 +408,20 @@ PI: Final = Stand(
     variable="PI_CODING_AGENT_DIR",
     lacks=("always", "question", "subagent"),  # its question is a dialog of its own
 )
-STANDS: Final = {stand.key: stand for stand in (CODEX, OPENCODE, COPILOT, QWEN, GEMINI, PI)}
+KIMI: Final = Stand(
+    key="kimi",
+    name="Kimi Code",
+    package="@moonshot-ai/kimi-code",
+    version="2.1.0",
+    program="@moonshot-ai/kimi-code/dist/main.mjs",
+    node=(22, 19),
+    settings=kimi_settings,
+    ready=r"│ > ",
+    status=_kimi,
+    free=("--yolo",),
+    clear="/new",
+    leave="/exit",
+)
+STANDS: Final = {stand.key: stand for stand in (CODEX, OPENCODE, COPILOT, QWEN, GEMINI, PI, KIMI)}
 #: Those that report their status to their terminal (OSC 7501), as far as it hears them.
 SPEAKING: Final = {"codex": CODEX, "pi": replace(PI, lacks=("always", "subagent"))}

@@ -37,7 +37,7 @@ DEPTH: Final = 48  # rows of a screen to read for its status, from the bottom up
 
 #: Moment in a session → the heading of its row for users.
 MOMENTS: Final = {
-    "unprompted": "shows before its first prompt",
+    "unprompted": "shows before any prompt",
     "working": "works",
     "permission": "asks for a permission",
     "question": "asks a question",

@@ -1,4 +1,4 @@
-"""Agents as their makers document them; but for the recorded hooks of Kimi, nothing was measured.
+"""Agents as their makers document them; nothing here was measured.
 
 Each is a table of its names of hook events, and the form in which it reads its hooks.  The
 plugins with chats inside Neovim have the words that `lua/bellboard/report/chats.lua` defines.
@@ -10,9 +10,8 @@ import json
 import shlex
 from collections.abc import Callable
 from typing import Final
-from zlib import crc32
 
-from ..core.untrusted import Facts, list_of, object_of, text_of
+from ..core.untrusted import Facts, list_of, text_of
 from .agent import Agent, timeouts_of
 from .words import FIELDS, STARTS, Reader, Words, failure, from_key, kind_in
 
@@ -20,7 +19,7 @@ PATIENCE: Final = 10  # seconds that a hook may take
 
 
 class Documented(Agent):
-    """An agent known by its documentation; comments say what its hooks do not report.
+    """An agent that nobody has seen run here; comments say what its hooks do not report.
 
     It has neither `hooks` nor `abilities`: `bellboard hooks print` prints the text of `reporting`,
     for the user to put into the file at `place`, and nothing installs it.
@@ -248,112 +247,6 @@ class Antigravity(Documented):
             for event, t in timeouts_of(self.words, PATIENCE, "PreInvocation").items()
         }
         return json.dumps({"bellboard": hooks}, indent=2, ensure_ascii=False)
-
-
-# ---------------------------------------------------------------- Kimi Code
-#
-# Its hooks report everything (recorded on 2.1.0; older versions have fewer hooks), but only those
-# of permissions name a subagent.  The end of a subagent's turn has the event of every end: right
-# before SubagentStop, and while the tool that waits for it runs.
-
-
-def _main(top: Facts, facts: Facts) -> None:
-    if facts.get("agent") == "main":  # "main" is not a subagent
-        del facts["agent"]
-
-
-def _kimi_prompt(top: Facts, facts: Facts) -> None:
-    parts = [text_of(object_of(part), "text") for part in list_of(top.get("prompt"))]
-    facts["prompt"] = " ".join(filter(None, parts)) or facts.get("prompt", "")
-
-
-def _kimi_spawns(top: Facts, facts: Facts) -> None:
-    task = text_of(top, "prompt").encode("utf-8", "replace")
-    facts["agent"] = f"{facts.get('agent_type', '')}-{crc32(task):08x}"
-
-
-def _kimi_ends(top: Facts, facts: Facts) -> None:
-    facts["anyones"] = True
-
-
-_kimi_failure: Final = failure("error_type", "error_message")
-
-
-def _kimi_fails(top: Facts, facts: Facts) -> None:
-    _kimi_ends(top, facts)
-    _kimi_failure(top, facts)
-
-
-def _kimi_tool(top: Facts, facts: Facts) -> str | None:
-    _main(top, facts)
-    if facts.get("tool") != "AskUserQuestion":
-        return None
-    facts["asks"] = "question"
-    return "question"
-
-
-KIMI_KINDS: Final = {
-    "SessionStart": "start",  # or resume: by its source
-    "SessionEnd": "end",
-    "SessionHeartbeat": "note",
-    "UserPromptSubmit": "prompt",
-    "UserPromptQueued": "note",
-    "TurnStarted": "activity",
-    "PreToolUse": "tool",
-    "PostToolUse": "tool end",
-    "PostToolUseFailure": "tool end",
-    "PermissionRequest": "request",
-    "PermissionResult": "tool end",  # which ends its question
-    "Stop": "stop",
-    "StopFailure": "failure",
-    "Interrupt": "interrupt",
-    "SubagentStart": "agent start",
-    "SubagentStop": "agent stop",
-    "TaskStarted": "note",
-    "PreCompact": "compacting",
-    "PostCompact": "compacted",
-    "Notification": "note",
-}
-
-
-class Kimi(Documented):
-    """See `Agent`."""
-
-    key = "kimi"
-    name = "Kimi Code"
-    program = "kimi"
-    place = "~/.kimi-code/config.toml"
-    words = Words(
-        KIMI_KINDS,
-        {
-            **dict.fromkeys(KIMI_KINDS, _main),
-            "SessionStart": kind_in({"resume": "resume"}, "source"),
-            "SessionEnd": from_key("source", "reason"),
-            "UserPromptSubmit": _kimi_prompt,
-            "PreToolUse": _kimi_tool,
-            "Stop": _kimi_ends,
-            "StopFailure": _kimi_fails,
-            "SubagentStart": _kimi_spawns,
-            "PreCompact": from_key("source", "trigger"),
-            "PostCompact": from_key("source", "trigger"),
-        },
-        {
-            **FIELDS,
-            "agent_type": "agent_name",
-            "tool_id": "tool_call_id",
-            "title": "session_title",
-        },
-        tools={"AgentSwarm": "Agent"},
-    )
-
-    def reporting(self, line: Callable[[str], str]) -> str:
-        return "\n".join(_toml(name, line(name)) for name in timeouts_of(self.words, PATIENCE))
-
-
-def _toml(event: str, command: str) -> str:
-    # TOML takes a string of JSON, except for lone surrogates and DEL.
-    quoted = json.dumps(command, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return f'[[hooks]]\nevent = "{event}"\ncommand = {quoted}\ntimeout = {PATIENCE}\n'
 
 
 # ---------------------------------------------------------------- Amp

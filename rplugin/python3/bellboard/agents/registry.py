@@ -23,11 +23,11 @@ _AGENTS: Final = {
     "qwen": ("qwen", "Qwen"),
     "gemini": ("gemini", "Gemini"),
     "pi": ("pi", "Pi"),
+    "kimi": ("kimi", "Kimi"),
     "cursor": ("documented", "CursorCli"),
     "droid": ("documented", "Droid"),
     "goose": ("documented", "Goose"),
     "antigravity": ("documented", "Antigravity"),
-    "kimi": ("documented", "Kimi"),
     "amp": ("documented", "Amp"),
     "crush": ("documented", "Crush"),
     **dict.fromkeys(CHATS, ("documented", "Chat")),
@@ -87,9 +87,14 @@ def installable() -> tuple[Agent, ...]:
     return tuple(agent for agent in all_agents() if agent.hooks is not None)
 
 
-def documented() -> tuple[Agent, ...]:
-    """Return the agents known by their documentation only, whose hooks bellboard prints."""
+def printable() -> tuple[Agent, ...]:
+    """Return the agents whose hooks bellboard can only print."""
     return tuple(agent for agent in all_agents() if agent.place)
+
+
+def measured() -> tuple[Agent, ...]:
+    """Return the agents that were seen to run; others are known by their documentation only."""
+    return tuple(agent for agent in all_agents() if agent.abilities)
 
 
 def try_again() -> None:

@@ -197,12 +197,12 @@ def _targets(args: Args, removing: bool = False) -> list[Target]:
 
 
 def _found_none() -> str:
-    from ..agents.registry import documented, installable
+    from ..agents.registry import installable, printable
 
     names = ", ".join(cli.key for cli in installable())
-    here = [cli for cli in documented() if cli.is_used(os.environ)]
-    prints = "".join(f"\n{cli.name}: `bellboard hooks print --agent {cli.key}`" for cli in here)
-    return f"found no agent on this machine; name one with --agent: {names}{prints}"
+    there = [cli for cli in printable() if cli.is_used(os.environ)]
+    prints = [f"; for {cli.name}, `bellboard hooks print --agent {cli.key}`" for cli in there]
+    return f"found no agent on this machine; name one with --agent: {names}{''.join(prints)}"
 
 
 def _is_one_file(args: Args) -> bool:
@@ -233,9 +233,9 @@ def _cli(agent: str | None, among: Sequence[Agent] = ()) -> Agent:
 
 def _printable() -> list[Agent]:
     """Return the CLIs that have hooks; chats have none."""
-    from ..agents.registry import documented, installable
+    from ..agents.registry import installable, printable
 
-    return [*installable(), *documented()]
+    return [*installable(), *printable()]
 
 
 def _about(cli: Hooked, has_hooks: bool | None) -> dict[str, object]:

@@ -12,7 +12,7 @@ from typing import Final
 from ..agents.agent import MOMENTS, Agent, ability_words
 from ..agents.installing.hook_record import script, stored, unread
 from ..agents.installing.installer import HookState
-from ..agents.registry import all_agents, documented, installable
+from ..agents.registry import installable, measured, printable
 from ..core import words
 from ..system.files import read
 from ..system.inotify import usage
@@ -26,8 +26,8 @@ LARGEST: Final = 1 << 20  # bytes of a settings file to read
 
 def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
     """List the abilities of the other CLIs on this machine."""
-    for cli in all_agents()[1:]:
-        if cli.hooks is not None and cli.is_used(environ):
+    for cli in measured()[1:]:
+        if cli.is_used(environ):
             yield from newer(cli, cli.version(environ))
             for moment, ability in cli.abilities.items():
                 yield info(f"{cli.name}: {MOMENTS[moment]}: {ability_words(moment, ability)}")
@@ -57,7 +57,7 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
         states = [installer.check(path, version) for path in installer.files(folder)]
         yield from _states(cli, states, environ)
         some = some or any(state.events for state in states)
-    for cli in documented():
+    for cli in printable():
         yield from _printed(cli, home, environ)
     try:
         stored(home)
@@ -91,18 +91,18 @@ def _states(cli: Agent, states: Sequence[HookState], environ: Mapping[str, str])
 
 
 def _printed(cli: Agent, home: Path, environ: Mapping[str, str]) -> Iterator[Fact]:
-    """Name a CLI on PATH that is known by its documentation only, and where its hooks go."""
+    """Name a CLI on PATH whose hooks the user adds, and say where."""
     found = shutil.which(cli.program, path=environ.get("PATH", ""))
     if found is None:
         return
-    known = f"{cli.name}: {found}: known by its documentation only"
+    known = "" if cli.abilities else "known by its documentation only; "
     user_home = environ.get("HOME", "")
     runs = str(script(home)).removeprefix(user_home)  # a command has $HOME before it
     if _names(Path(cli.place.replace("~", user_home, 1)), "bellboard", runs):
-        yield ok(f"{known}; bellboard's hooks are in {cli.place}")
+        yield ok(f"{cli.name}: {found}: {known}bellboard's hooks are in {cli.place}")
     else:
         print_them = f"{program(environ)} hooks print --agent {cli.key}"
-        yield info(f"{known}; you add its hooks to {cli.place}", print_them)
+        yield info(f"{cli.name}: {found}: {known}you add its hooks to {cli.place}", print_them)
 
 
 def _names(path: Path, *texts: str) -> bool:

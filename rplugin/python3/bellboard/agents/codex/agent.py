@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 HOOKS: Final = Ability("hooks")
 #: Measured on 0.171.0.
 ABILITIES: Final[Abilities] = {
-    "unprompted": Ability("locks", when="on Linux, which lists them; elsewhere with that prompt"),
+    "unprompted": Ability(
+        "locks", when="on Linux, which lists them; elsewhere with its first prompt"
+    ),
     "working": HOOKS,
     "permission": Ability("hooks, log, title"),
     "question": HOOKS,

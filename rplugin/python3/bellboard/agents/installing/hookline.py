@@ -51,7 +51,7 @@ class Hooked(ABC):
     name: str  # its name for people
     program: ClassVar[str] = ""  # on PATH; chats in Neovim have none
     hooks: ClassVar[HooksFile | None] = None  # its file of hooks, if we can install them
-    place: ClassVar[str] = ""  # that file by the CLI's documentation, if we can only print them
+    place: ClassVar[str] = ""  # that file, for the user, if we can only print them
     without_hooks: ClassVar[str] = NOT_SHOWN  # how sessions are shown then
 
     def reporting(self, line: Callable[[str], str]) -> str:
