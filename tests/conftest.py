@@ -9,7 +9,15 @@ import time
 import examples
 from rig import home
 
-pytest_plugins = ("rig.fixtures", "rig.collecting", "hosting", "desk", "shell", "fleets")
+pytest_plugins = (
+    "rig.fixtures",
+    "rig.collecting",
+    "hosting",
+    "desk",
+    "shell",
+    "fleets",
+    "tmux_room",
+)
 
 examples.load()
 os.environ["TMPDIR"] = tempfile.tempdir = home.base()  # for tmp_path as well
