@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.core import connection
 from bellboard.core.feed import Ask
 from bellboard.core.session import Session
 from bellboard.hosting.asked import RequestReader
@@ -143,4 +144,4 @@ def test_a_connection_that_is_kept_shows_its_only_terminal(dev: Machine, tmux: S
     ],
 )
 def test_an_end_has_one_form_on_both_sides(told: str, end: str) -> None:
-    assert ssh.end_of(told) == end
+    assert connection.end_of(told) == end

@@ -53,7 +53,7 @@ FLOORS = (
     *("screen", "cli", "bellboard"),
 )
 #: What a floor may know of `core` that knows no session: text.
-SYSTEM_MAY_KNOW = {"core.text", "core.untrusted"}
+SYSTEM_MAY_KNOW = {"core.connection", "core.text", "core.untrusted"}
 #: Files of `agents` itself that are no agent, and look outside.
 LOOK_OUTSIDE = ("anonymous", "need", "server_terminals", "tailing")
 PURE = (
@@ -81,8 +81,8 @@ DOORS: Final = frozenset(
 HOOKS: Final = "agents.installing.hookline"
 NO_IO = {
     *("__future__", "abc", "binascii", "bisect", "collections", "contextlib", "copy"),
-    *("dataclasses", "datetime", "enum", "functools", "hashlib", "heapq", "itertools", "json"),
-    *("math", "msgspec", "posixpath"),
+    *("dataclasses", "datetime", "enum", "functools", "hashlib", "heapq", "ipaddress"),
+    *("itertools", "json", "math", "msgspec", "posixpath"),
     *("operator", "re", "shlex", "string", "textwrap", "types", "typing", "typing_extensions"),
     *("unicodedata", "zlib"),
 }

@@ -314,7 +314,7 @@ def read(sessions: Sequence[Published], is_near: bool = True) -> dict[str, str]:
 @pytest.mark.pure
 def test_only_sessions_of_this_board_are_reported() -> None:
     """What another board has reported would go round between two that read each other."""
-    shown = [row("a", "working", 4), row("b", "blocked", 0, agent="bellboard.12345678")]
+    shown = [row("a", "working", 4), row("b", "blocked", 0, board="bellboard.12345678")]
     shown += [row("c", "blocked", 0, hidden=True), row("d", "unknown", 3)]
     assert read(shown) == {"": "working", "a": "working"}
 

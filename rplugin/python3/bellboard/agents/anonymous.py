@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..core.deadlines import BY_TIME
 from ..core.events import MATE, Event, Origin, Task, line_of
+from ..core.outward import BOARD
 from ..storage.store import Logged
 from .registry import agent_of, is_known_agent
 
@@ -116,7 +117,9 @@ class Names:
     def id(self, text: str) -> str:
         """Keep a generated id; replace an id that is a name, also in a path of ids."""
         return "/".join(
-            part if _ID.fullmatch(part) else self("agent", part).replace(" ", "-")
+            part
+            if _ID.fullmatch(part) or part.startswith(BOARD)
+            else self("agent", part).replace(" ", "-")
             for part in text.split("/")
         )
 
@@ -169,7 +172,8 @@ class Names:
             for k, v in o.env.items()
         }
         sockets = {name: self._socket(getattr(o, name)) for name in ("tmux", "nvim", "kitty")}
-        return replace(o, agent=self.program(o.agent), **sockets, env=env)
+        ways = {name: self(name, getattr(o, name)) for name in ("through", "connection")}
+        return replace(o, agent=self.program(o.agent), **sockets, **ways, env=env)
 
     def program(self, agent: str) -> str:
         """Keep the name of an agent; replace that of another program."""

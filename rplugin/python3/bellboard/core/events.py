@@ -49,6 +49,8 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     pane: str | None = None
     nvim: str | None = None
     kitty: str | None = None  # the socket of its remote control
+    through: str = ""  # the program of ours that leads to it, and where to: `ssh dev`
+    connection: str = ""  # our end of that, if it is an ssh: `ADDRESS PORT`
     env: dict[str, str] = {}  # with neutral names: see `VARIABLES` in `registry.py`
 
 

@@ -69,6 +69,8 @@ class TraceLine(Struct, omit_defaults=True, gc=False):
     cwd: str = ""
     body: str = ""
     ends: str = ""  # prompt or exit, instead
+    through: str = ""
+    connection: str = ""
     # an answer, or with an outcome: what followed
     request: str = ""
     digest: str = ""
@@ -103,6 +105,8 @@ class TraceLine(Struct, omit_defaults=True, gc=False):
             pane=self.pane or None,
             nvim=self.nvim or None,
             kitty=self.kitty or None,
+            through=self.through,
+            connection=self.connection,
         )
 
 

@@ -14,8 +14,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import LONGEST_MACHINE, Event
-from .records import Folded, LinkState, Records, Step, noted, refused
-from .session import ABSENT
+from .machine import Verdict
+from .records import Changed, Folded, LinkState, Records, Step, noted, refused
+from .rules.steps import end
+from .session import ABSENT, published_status
+from .text import line
 
 #: The folder of each machine is named after it, so the names of the files beside it are taken:
 #: the list, its lock, and the sockets of ssh.
@@ -44,6 +47,7 @@ def far(records: Records, e: Event) -> Iterator[Step]:
     if listed and not e.at:
         e = replace(e, at=e.row.get("since", 0.0))
     yield e.session_id, e
+    yield from _alone(records, e, e.session_id)
 
 
 def far_gone(records: Records, e: Event) -> Iterator[Step]:
@@ -71,8 +75,21 @@ def link(records: Records, e: Event) -> Iterator[Step]:
     there = _sessions(records, e.machine)
     for sid in there:
         yield sid, e
+        yield from _alone(records, e, sid)
     if not there:
         yield Folded(e, "", noted("None of its sessions is listed."))
+
+
+def _alone(records: Records, e: Event, sid: str) -> Iterator[Step]:
+    """End the sessions that only a terminal here shows, and that a link shows better."""
+    s = records.sessions.get(sid)
+    if s is None or s.stale:
+        return
+    for old in records.same(s):
+        own = copy(old)
+        end(own, e.t, "linked", own.pid)
+        why = f"The link to {line(s.machine, 40)} shows it."
+        yield Changed(own, old, published_status(old), Verdict("leave", True, why))
 
 
 def let_go(records: Records, t: float) -> None:

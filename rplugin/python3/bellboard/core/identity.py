@@ -78,6 +78,7 @@ def set_place(s: Session, o: Origin, begins: bool) -> None:
     s.agent = o.agent
     if begins:
         s.tty = s.tmux = s.pane = s.pane_tty = s.nvim = s.kitty = ""
+        s.through, s.connection = o.through, o.connection
         s.headless = env.get("entrypoint", "").startswith("sdk-") and env.get("attended") != "1"
     s.job = s.job or bool(env.get("job"))
     set_terminal(s, o)
@@ -204,13 +205,13 @@ def make_room(records: Records, s: Session, old: Session | None) -> tuple[Transi
     out: list[Transition] = []
     known = old.processes if old is not None and was_listed else {}
     for pid in sorted(s.processes.keys() - known.keys()):
-        for other in () if s.processes[pid].shared else records.ran_in(pid):
+        for other in () if s.processes[pid].shared or s.record else records.ran_in(pid):
             if other.session_id != s.session_id:
                 out += _yield(records, other, s)
     terminal = terminal_of(s)
     # If it was ended by mistake and comes back, both use this terminal.
     returns = old is not None and (old.end_reason, old.ended_pid) == (TAKEN_OVER, s.pid)
-    for other in records.in_terminal(terminal) if terminal and not returns else ():
+    for other in records.in_terminal(terminal) if terminal and not (returns or s.record) else ():
         # A log may name a session before its terminal is known.
         if other.session_id != s.session_id and (not was_listed or is_same_program(other, s)):
             out += _yield(records, other, s, terminal)
@@ -226,6 +227,8 @@ def _yield(
     records: Records, other: Session, s: Session, terminal: tuple[str, ...] | None = None
 ) -> list[Transition]:
     """Make another session give up the process or terminal that this one has now."""
+    if other.record:
+        return []  # only its board says how long it is there
     now = records.ledger.clock
     shared = other.processes.keys() & s.processes.keys()
     beside = {run.pid for run in runs_of(other) if run.pid in shared and goes_on(run)}

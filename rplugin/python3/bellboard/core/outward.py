@@ -16,8 +16,10 @@ from hashlib import blake2b
 from typing import Final
 
 from . import words
+from .connection import end_of
 from .program_status import Report, body_of, is_app
 from .published import Published, by_urgency
+from .session import Session
 from .text import line
 
 MOST: Final = 60  # sessions; a terminal keeps at least 64 records
@@ -40,9 +42,36 @@ def board_name(folder: str, machine: str) -> str:
     return BOARD + blake2b(place, digest_size=4).hexdigest()
 
 
+def record_of(session_id: str) -> str:
+    """Return the name of the record of a session, below that of its board."""
+    return blake2b(session_id.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+def of_another(report_id: str, app: str) -> str:
+    """Return the name of the board that has made a report, or "" if a program has."""
+    return next((x for x in (report_id.partition("/")[0], app) if x.startswith(BOARD)), "")
+
+
 def is_of_board(board: str, report: Report) -> bool:
     """Return whether a report is one of that board."""
     return bool(board) and board in (report.app, report.id.partition("/")[0])
+
+
+def marks_of(s: Session) -> frozenset[tuple[str, str]]:
+    """Return what tells the session that a link and a terminal here show: a connection, a record.
+
+    The link knows more: while its machine can be followed, its row is the only one.
+    """
+    if s.machine:
+        row = s.row
+        marks = {("record", record_of(row.get("session_id", "")))}
+        if row.get("terminal") == "tty":  # elsewhere, its reports do not come through
+            marks.add(("connection", end_of(row.get("ssh", ""))))
+    elif s.record:
+        marks = {("record", s.record.rpartition("/")[2])}
+    else:
+        marks = {("connection", s.connection)}
+    return frozenset(mark for mark in marks if mark[1])
 
 
 def bodies_of(board: str, sessions: Iterable[Published], is_near: bool) -> dict[str, str]:
@@ -57,9 +86,8 @@ def bodies_of(board: str, sessions: Iterable[Published], is_near: bool) -> dict[
     if first := next(awake, None):
         bodies[""] = body_of(_report(first, "", board))
     for p in shown:
-        name = blake2b(p["session_id"].encode("utf-8", "replace"), digest_size=6).hexdigest()
         app = p.get("agent", "")
-        id = f"{board}/{name}"
+        id = f"{board}/{record_of(p['session_id'])}"
         bodies[id] = body_of(_report(p, id, app if is_app(app) else ""))
     return bodies
 
@@ -73,7 +101,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _is_shown(p: Published, is_near: bool) -> bool:
-    if p["hidden"] or p["status"] not in STATES or p.get("agent", "").startswith(BOARD):
+    if p["hidden"] or p["status"] not in STATES or p.get("board"):
         return False
     return is_near or not p.get("machine")
 

@@ -3,6 +3,10 @@
 The report belongs to the process in front in its terminal.  If hooks, a session file or a server
 know that process, it is a source of their session, the best one (`sources.py`).  Otherwise the
 program gets a session of its own.
+
+A process such as `ssh` leads elsewhere (`Origin.through`): nothing is known of the programs there
+but what they report.  One of them may be another board, which reports each of its sessions
+(`outward.py`); each is one of ours until that ends it, or a link to its machine shows it, too.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from .events import Event
 from .identity import set_place, speak
 from .machine import Verdict, state
 from .options import Options
-from .program_status import Record, Report, asked, at_prompt, stated, taken
+from .outward import of_another
+from .program_status import Record, Report, asked, at_prompt, stated, taken, within
 from .records import TOMBSTONE, Changed, Folded, Records, Step, refused
 from .rules.steps import end, turn_to_work
 from .session import (
@@ -49,42 +54,65 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
     if e.status == "exit":
         yield from closed(records, e)
         return
+    if e.status in ENDS:
+        there = [s for s in records.running_in(e.pid or 0) if s.record and s.turn != ABSENT]
+        for s in there:
+            if not e.agent or within(s.record, e.agent):
+                yield _reported(records, replace(e, agent=""), s.session_id)
+        if there and of_another(e.agent, ""):
+            return
+    elif of_another(e.agent, e.origin.agent):
+        yield _of_board(records, e)
+        return
+    yield _reported(records, e, session_of(records, e))
+
+
+def _of_board(records: Records, e: Event) -> Step:
+    """Keep what another board, as of a Neovim over ssh, reports of one of its sessions."""
+    if not of_another(e.agent, ""):
+        return Folded(e, "", refused("another board reports each of its sessions, too"))
+    sid = f"{nameless(e.pid or 0, e.started)}-{e.agent.replace('/', '-')}"
+    return _reported(records, replace(e, agent=""), sid, e.agent)
+
+
+def _reported(records: Records, e: Event, sid: str, record: str = "") -> Step:
+    """Set a session to a report; `record`: that of another board."""
     pid = e.pid or 0
-    sid = session_of(records, e)
     old = records.sessions.get(sid)
     is_new = old is None or old.turn == ABSENT
     if is_new and has_just_ended(records, sid, e):
-        yield Folded(e, sid, refused("the session of its process has just ended"))
-        return
+        return Folded(e, sid, refused("the session of its process has just ended"))
     if is_over(records, sid, e):
-        yield Folded(e, sid, refused("a program that has ended, or another one, said that"))
-        return
+        return Folded(e, sid, refused("a program that has ended, or another one, said that"))
     buried = records.ledger.dead.get(pid)
     is_dead = buried is not None and buried in ("", e.started)
     if is_new and e.status in ENDS:
-        yield Folded(e, sid, refused("no program is listed there, and this does not start one"))
-        return
+        return Folded(e, sid, refused("no program is listed there, and this does not start one"))
     if is_dead and not (e.status in OUTLIVES and is_last_word(old, e)):
-        yield Folded(e, sid, refused("its process is dead"))
-        return
+        return Folded(e, sid, refused("its process is dead"))
     s = copy(old) if old is not None else Session(sid, started=e.t)
     was = published_status(s)
     take_up(s, pid)
     if is_new:
         s.own_report = None
+        s.record = record
         set_place(s, e.origin, begins=True)
+        s.cwd = "" if s.through else e.cwd or s.cwd
+    if is_new or (s.through and e.status not in ENDS):
         s.processes = {} if is_dead else {**s.processes, pid: Process(pid, e.started)}
-        s.cwd = e.cwd or s.cwd
+    if is_new and any(not x.stale for x in records.same(s)):
+        return Folded(e, sid, refused("a link to its machine shows it"))
     if not is_told_otherwise(s):
         s.last = max(s.last, e.t)
     speak(s, e.t)
     if e.source == "app" and not e.agent and is_nameless(sid):
         s.agent = e.origin.agent  # until now only its command was known, or a part of it
     verdict = heard(s, e, records.options)
+    if e.status == "prompt" and s.through:
+        s.processes = {}  # it has ended over there, so what is done stays only until it was seen
     if s.turn == ABSENT and old is None:
-        yield Folded(e, sid, verdict)
-    else:
-        yield Changed(s, old, was, verdict)
+        return Folded(e, sid, verdict)
+    return Changed(s, old, was, verdict)
 
 
 def heard(s: Session, e: Event, o: Options) -> Verdict:
@@ -171,7 +199,7 @@ def session_of(records: Records, e: Event) -> str:
         s
         for s in records.running_in(pid)
         if s.turn != ABSENT
-        and not s.processes[pid].shared
+        and not (s.processes[pid].shared or s.record)
         and (not e.started or s.processes[pid].started in ("", e.started))
     ]
     if not there:
@@ -183,7 +211,7 @@ def session_of(records: Records, e: Event) -> str:
 def has_just_ended(records: Records, sid: str, e: Event) -> bool:
     """Return whether a known session of its process has ended: another may begin in a moment."""
     return any(
-        s.session_id != sid and s.turn == ABSENT and e.t < s.ended + TOMBSTONE
+        s.turn == ABSENT and e.t < s.ended + TOMBSTONE and not is_nameless(s.session_id)
         for s in records.ran_in(e.pid or 0)
         if s.ended_pid == e.pid
     )
@@ -195,7 +223,7 @@ def is_over(records: Records, sid: str, e: Event) -> bool:
     After a time without hosts a terminal says everything again, whoever is in front by now.
     """
     return any(
-        (s.session_id != sid or s.turn == ABSENT)
+        (s.turn == ABSENT if s.session_id == sid else not s.record)
         and s.own_report is not None
         and e.t <= s.own_report.at
         for s in records.in_terminal(("tty", e.origin.tty or ""))

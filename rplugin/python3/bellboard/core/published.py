@@ -87,6 +87,8 @@ def publish(s: Session) -> Published:
         "job": s.job,
         "terminal_program": s.terminal_program,
         "ssh": s.ssh,
+        "through": s.through,
+        "board": s.record.partition("/")[0],
         "parent": s.parent,
         "previous": list(s.previous),
         "team": list(s.team),
@@ -264,6 +266,8 @@ def project_of(s: Session) -> str:
     """
     if s.machine:
         return line(str(s.row.get("project", "")))
+    if s.through:
+        return line(s.through)
     repository = s.facts.get("repository")
     named = repository if isinstance(repository, str) else ""
     where = named or s.project_dir or s.cwd

@@ -16,6 +16,7 @@ from .deadlines import NEVER
 from .events import Event
 from .machine import Verdict
 from .options import Options
+from .outward import marks_of
 from .session import (
     ABSENT,
     STATUSES,
@@ -339,6 +340,11 @@ class Records:
         """Return the sessions in a terminal, or that ended in it."""
         return sorted(self._found(terminal), key=lambda s: s.session_id)
 
+    def same(self, s: Session) -> list[Session]:
+        """Return the listed sessions that are the same one, seen by a link and in a terminal."""
+        there = (x for mark in sorted(marks_of(s)) for x in self._found(mark))
+        return [x for x in there if x.turn != ABSENT and bool(x.machine) != bool(s.machine)]
+
     def _found(self, key: object) -> list[Session]:
         return [self.sessions[sid] for sid in self._at.get(key, ())]
 
@@ -411,16 +417,17 @@ def has_moved(old: Session, s: Session) -> bool:
         or s.tmux != old.tmux
         or s.nvim != old.nvim
         or s.job != old.job
+        or (s.row is not old.row and marks_of(s) != marks_of(old))
     )
 
 
 def _keys(s: Session | None) -> frozenset[object]:
-    """Return the index keys of a session: its processes and terminals, also those it ended in."""
+    """Return the index keys of a session: processes, terminals, what it is known by elsewhere."""
     if s is None:
         return frozenset()
     pids = {pid for pid in (*s.processes, s.ended_pid) if pid}
     terminals = {terminal_of(run) for run in runs_of(s) if is_listed(run) or s.ended}
-    return frozenset({*pids, *terminals} - {None})
+    return frozenset({*pids, *terminals, *marks_of(s)} - {None})
 
 
 # Track the files that hold open questions, so that each is deleted with its question.

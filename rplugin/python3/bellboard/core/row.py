@@ -94,9 +94,9 @@ class Row(Struct, frozen=True, omit_defaults=True, gc=False):
 def row(p: Published) -> Row | None:
     """Return the row of a published session; None if its id cannot be sent to other machines.
 
-    Also None if it is of another machine: no row circles between machines that follow each other.
+    Also None if another machine or board reports it: no row circles between those that do so.
     """
-    if p.get("machine"):
+    if p.get("machine") or p.get("board"):
         return None
     keys = {"nvim": "nvim", "tmux": "pane", "kitty": "kitty", "tty": "tty"}
     shown = (name for name, key in keys.items() if p.get(key))

@@ -217,6 +217,8 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     kitty: str = ""
     terminal_program: str = ""
     ssh: str = ""
+    through: str = ""  # see Origin
+    connection: str = ""
     job: bool = False
     headless: bool = False
 
@@ -242,6 +244,7 @@ class Session(Run, omit_defaults=True, gc=False):
     hook: str = ""  # the newest hook event
     hook_at: float = 0.0
     edited: dict[str, float] = {}  # files that its tools changed last, and when
+    record: str = ""  # its record in the reports of another board, which knows no more of it here
     cwd: str = ""
     project_dir: str = ""
     config_dir: str = ""

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
+from ..core.connection import end_of
 from ..core.published import Published
 from ..core.request import Given, Reply
 from ..core.text import line
@@ -179,7 +180,7 @@ def arrive_over_ssh(p: Published, ends: Collection[str]) -> str:
     """
     nvim = p.get("nvim")
     if not has_pane(p):
-        end = ssh.end_of(p.get("ssh") or "")
+        end = end_of(p.get("ssh") or "")
         if end and end in ends and nvim:
             arrive(p)
         return end if end in ends else ""

@@ -1,4 +1,4 @@
-"""The command that runs bellboard on another machine: words, quoted for whatever carries them."""
+"""Commands that lead to another machine: how one runs bellboard there, and where one leads."""
 
 from __future__ import annotations
 
@@ -164,4 +164,65 @@ def sockets(home: str, runtime: str | None) -> str:
                 continue
             if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
                 return folder
+    return ""
+
+
+# Programs that lead from a terminal to another machine or into a container.
+
+
+#: Program → words before the name of where it leads.
+LEADING: Final = {
+    "ssh": (),
+    "autossh": (),
+    "et": (),
+    "tailscale": ("ssh",),
+    "tsh": ("ssh",),
+    "gcloud": ("compute", "ssh"),
+    "vagrant": ("ssh",),
+    **dict.fromkeys(("docker", "podman", "nerdctl"), ("compose", "container", "exec", "run")),
+    **dict.fromkeys(("kubectl", "oc"), ("exec", "attach", "run", "rsh")),
+    **dict.fromkeys(("lxc", "incus"), ("exec", "shell")),
+    **dict.fromkeys(("limactl", "multipass", "machinectl", "orb"), ("shell", "login")),
+    **dict.fromkeys(("distrobox", "toolbox"), ("enter", "run")),
+    **dict.fromkeys(("wsl", "wsl.exe"), ()),
+    **dict.fromkeys(("bwrap", "systemd-nspawn", "nsenter", "chroot"), ()),
+}
+NAMELESS: Final = frozenset({"bwrap", "systemd-nspawn", "nsenter", "chroot"})  # a path, or nothing
+SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
+#: Options that take the next word, of ssh and of the others.
+OF_SSH: Final = frozenset(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw")
+OF_OTHERS: Final = frozenset(
+    (
+        *("-c", "-e", "-f", "-n", "-p", "-u", "-w", "--container", "--context", "--env"),
+        *("--env-file", "--name", "--namespace", "--project", "--user", "--workdir", "--zone"),
+    )
+)
+LONGEST: Final = 40  # characters
+
+
+def way(argv: Sequence[str]) -> str:
+    """Return the program of a command that leads elsewhere, and where to; else ""."""
+    names = [_name(word) for word in argv]
+    at = next((n for n, name in enumerate(names) if name in LEADING), None)
+    if at is None or (at and names[0] not in RUNNERS):
+        return ""
+    program = names[at]
+    where = "" if program in NAMELESS else _where(program, argv[at + 1 :])
+    return f"{program} {where}".strip()[:LONGEST]
+
+
+def _where(program: str, words: Sequence[str]) -> str:
+    """Return the first word that is no option, no value of one, and no command."""
+    commands = LEADING[program]
+    valued = OF_OTHERS if commands else OF_SSH
+    if program.startswith("wsl"):
+        return next((words[n + 1] for n, x in enumerate(words[:-1]) if x in ("-d", "-e")), "")
+    is_value = False
+    for word in words:
+        if is_value:
+            is_value = False
+        elif word.startswith("-"):
+            is_value = word in valued
+        elif word not in commands:
+            return word
     return ""

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from ..core.untrusted import decimal
+from ..core.connection import end_at, end_of
 from .places import Place, place_of
 from .processes import (
     PROC,
@@ -109,12 +109,6 @@ CONNECTED: Final = "03"  # the state of one in /proc/net/unix
 MOST_CONNECTIONS: Final = 200  # connections to look at
 
 
-def end_of(connection: str) -> str:
-    """Return the client's end of an SSH_CONNECTION as `ADDRESS PORT`, or ""."""
-    words = connection.split()
-    return _end(words[0], words[1]) if len(words) == 4 else ""
-
-
 def ends_of(pid: int) -> str:
     """Return the client's end of the connection that a process was started in, or ""."""
     return end_of(environment_of(pid, (VARIABLE,)).get(VARIABLE, ""))
@@ -133,6 +127,11 @@ def own() -> dict[str, int]:
     found = {end: _terminals(pids, held) for end, pids in holders.items()}
     single = {end: pids.pop() for end, pids in found.items() if len(pids) == 1}
     return dict([*single.items()][:MOST_CONNECTIONS])
+
+
+def connection_of(pid: int) -> str:
+    """Return the local end of the connection of an ssh, or "" if it shares that."""
+    return next((end for end, own_pid in own().items() if own_pid == pid), "")
 
 
 def _terminals(pids: Iterable[int], held: Mapping[int, Collection[str]]) -> set[int]:
@@ -176,14 +175,14 @@ def _ends(pid: int, held: Collection[str]) -> list[str]:
     """Return the local ends of the connections that a process holds."""
     if not has_proc():
         connected = (c.laddr for c in connections_elsewhere(pid) if c.raddr)
-        return [_end(local.ip, str(local.port)) for local in connected]
+        return [end_at(local.ip, str(local.port)) for local in connected]
     found = []
     for table in ("tcp", "tcp6"):
         for line in lines_of(f"{PROC}/{pid}/net/{table}")[1:]:
             fields = line.split()
             if len(fields) > 9 and fields[3] == ESTABLISHED and f"socket:[{fields[9]}]" in held:
                 address, _, port = fields[1].rpartition(":")
-                found.append(_end(_address(address), str(int(port, 16))))
+                found.append(end_at(_address(address), str(int(port, 16))))
     return found
 
 
@@ -198,14 +197,3 @@ def _address(hexed: str) -> str:
     """Return an address of /proc/net/tcp, whose words are in the order of the machine."""
     words = [int(hexed[at : at + 8], 16) for at in range(0, len(hexed), 8)]
     return str(ipaddress.ip_address(struct.pack(f"={len(words)}I", *words)))
-
-
-def _end(address: str, port: str) -> str:
-    """Return `ADDRESS PORT` in the one form that both ends agree on, or ""."""
-    try:
-        ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return ""
-    mapped = getattr(ip, "ipv4_mapped", None)
-    number = decimal(port)
-    return f"{mapped or ip} {number}" if number is not None and 0 < number < 1 << 16 else ""

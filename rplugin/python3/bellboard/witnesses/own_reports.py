@@ -21,10 +21,11 @@ from ..core.own_report import LAST_WORDS
 from ..core.program_status import MOST_RECORDS, Discarded, Report, parsed, within
 from ..core.session import Session
 from ..core.text import line
-from ..system import processes
+from ..system import processes, ssh
 from ..system.notes import Notes
 from ..system.places import Place, place_of
 from ..system.reach import Rounds, reach
+from ..system.remotely import SHELLS, way
 
 REPORT: Final = "7501;"  # start of the sequences to read
 PROMPT: Final = "133;A"
@@ -44,6 +45,8 @@ class Front(NamedTuple):
     command: str = ""
     cwd: str = ""
     place: Place = Place()
+    through: str = ""  # see Origin
+    connection: str = ""
 
 
 @dataclass(slots=True)
@@ -97,7 +100,7 @@ class OwnReports:
             self._refuse(tty, dropped, "too long")
         terminal.came += len(said)
         terminal.waiting = [*terminal.waiting, *said][-MOST_WAITING:]
-        known = {pid: s.session_id for s in there for pid in s.processes}
+        known = {pid: s.session_id for s in there if not s.record for pid in s.processes}
         served = {pid for s in there for pid, p in s.processes.items() if p.shared}
         work = partial(front_of, job, tuple(known), frozenset(served))
         came = terminal.came
@@ -266,6 +269,8 @@ def said_by(
         cwd=front.cwd,
         body=body,
         ends=ends,
+        through=front.through,
+        connection=front.connection,
         **front.place._asdict(),
     ).line(t, "osc7501")
 
@@ -286,14 +291,29 @@ def front_of(job: int, known: Sequence[int], served: frozenset[int]) -> Front | 
         found = group if processes.is_alive(group) else _member(job, group)
         if not found or _has_reported(found):
             found = sender_of(found or group) or job
+        elif _name(processes.argv_of(found)) in SHELLS:  # of a script, or of `:terminal ssh dev`
+            found = _leading(found, group) or found
     return described(found) if found else None
 
 
 def described(pid: int) -> Front:
     """Return a process as one in front."""
     argv = processes.argv_of(pid)
-    name = argv[0].rpartition("/")[2].lstrip("-") if argv else ""
-    return Front(pid, processes.started_of(pid), name, processes.cwd_of(pid), place_of(pid))
+    through = way(argv)
+    return Front(
+        *(pid, processes.started_of(pid), _name(argv), processes.cwd_of(pid), place_of(pid)),
+        *(through, ssh.connection_of(pid) if through else ""),
+    )
+
+
+def _name(argv: Sequence[str]) -> str:
+    return argv[0].rpartition("/")[2].lstrip("-") if argv else ""
+
+
+def _leading(job: int, group: int) -> int:
+    """Return the program of a job that leads elsewhere, if one does."""
+    below = (pid for pid in processes.descendants(job) if processes.group_of(pid) == group)
+    return next((pid for pid in below if way(processes.argv_of(pid))), 0)
 
 
 def sender_of(messenger: int) -> int:

@@ -350,6 +350,8 @@ def is_alone(s: Session) -> bool:
 
 def is_blind(s: Session) -> bool:
     """Return whether only the screen shows the status of a session, or its question."""
+    if s.record:
+        return False  # its terminal shows its board
     if is_alone(s):
         return True
     asked = (b for b in s.blocks.values() if b.shown and not b.key)
