@@ -78,9 +78,10 @@ local function reorder()
     if session.folded then
       folded[#folded + 1] = session
     end
-    local there = by_tty[session.tty or '']
-    if session.tty and not (there and more_urgent(there, session)) then
-      by_tty[session.tty] = session
+    local tty = not session.board and session.tty -- those of a board there are not looked at here
+    local there = by_tty[tty or '']
+    if tty and not (there and more_urgent(there, session)) then
+      by_tty[tty] = session
     end
   end
   table.sort(ordered, more_urgent)
