@@ -108,8 +108,10 @@ def _reported(records: Records, e: Event, sid: str, record: str = "") -> Step:
     if e.source == "app" and not e.agent and is_nameless(sid):
         s.agent = e.origin.agent  # until now only its command was known, or a part of it
     verdict = heard(s, e, records.options)
-    if e.status == "prompt" and s.through:
-        s.processes = {}  # it has ended over there, so what is done stays only until it was seen
+    if e.status == "prompt" and s.through:  # it has ended over there
+        s.processes = {}  # what is done goes once it was seen
+        if s.turn == "idle":
+            end(s, e.t, "its own report", pid)
     if s.turn == ABSENT and old is None:
         return Folded(e, sid, verdict)
     return Changed(s, old, was, verdict)
