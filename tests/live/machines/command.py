@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from live.machines import again, boxes, breaks, jumps, sending, speed, talk, team, two
+from live.machines import again, boxes, breaks, jumps, sending, speed, talk, team, through, two
 
 SCENES: Final[dict[str, Callable[[], None]]] = {
     scene.__name__: scene
@@ -21,6 +21,7 @@ SCENES: Final[dict[str, Callable[[], None]]] = {
             two.laptops_share,
             two.silent_while_followed,
         ),
+        *(through.ssh, through.linked, through.docker),
         *(breaks.link_killed, breaks.host_killed, breaks.rebooted, breaks.power_lost, breaks.cut),
         again.again,
         team.team,

@@ -53,6 +53,7 @@ class TraceLine(Struct, omit_defaults=True, gc=False):
     pane: str = ""
     nvim: str = ""
     kitty: str = ""
+    ssh: str = ""
     # a view
     how: str = ""
     viewer: str = ""  # also beside it
@@ -107,6 +108,7 @@ class TraceLine(Struct, omit_defaults=True, gc=False):
             kitty=self.kitty or None,
             through=self.through,
             connection=self.connection,
+            env={"ssh": self.ssh} if self.ssh else {},
         )
 
 

@@ -86,7 +86,6 @@ def set_place(s: Session, o: Origin, begins: bool) -> None:
     s.project_dir = env.get("project_dir", s.project_dir)
     s.config_dir = env.get("config_dir", s.config_dir)
     s.terminal_program = env.get("terminal", s.terminal_program)
-    s.ssh = env.get("ssh", s.ssh)
 
 
 def set_terminal(s: Session, o: Origin, tty_alone: bool = False, shows: bool = False) -> None:
@@ -94,6 +93,7 @@ def set_terminal(s: Session, o: Origin, tty_alone: bool = False, shows: bool = F
     if s.job and not shows:
         return
     s.tty = o.tty or s.tty
+    s.ssh = o.env.get("ssh", s.ssh)
     s.kitty = o.kitty or s.kitty
     if not tty_alone:
         s.tmux, s.pane = (o.tmux or "", o.pane) if o.pane else (s.tmux, s.pane)

@@ -9,6 +9,7 @@ from .tmux import socket_in
 
 TERMINAL: Final = ("TMUX", "TMUX_PANE", "NVIM")
 KITTY: Final = "KITTY_LISTEN_ON"
+SSH: Final = "SSH_CONNECTION"
 
 
 class Place(NamedTuple):
@@ -19,11 +20,12 @@ class Place(NamedTuple):
     pane: str = ""
     nvim: str = ""  # the Neovim whose terminal buffer it is
     kitty: str = ""
+    ssh: str = ""  # the connection of the login that it is in
 
 
 def place_of(pid: int) -> Place:
     """Return the terminal of a process, and its place according to the environment."""
-    env = environment_of(pid, (*TERMINAL, KITTY))
+    env = environment_of(pid, (*TERMINAL, KITTY, SSH))
     kitty = env.get(KITTY, "")
     return Place(
         tty_of(pid),
@@ -31,4 +33,5 @@ def place_of(pid: int) -> Place:
         env.get("TMUX_PANE", ""),
         env.get("NVIM", ""),
         kitty.removeprefix("unix:") if kitty.startswith("unix:/") else "",
+        env.get(SSH, ""),
     )

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from ..core.connection import end_at, end_of
-from .places import Place, place_of
+from .places import SSH, Place, place_of
 from .processes import (
     PROC,
     connections_elsewhere,
@@ -103,7 +103,6 @@ def _aligned(length: int) -> int:
 # found.
 
 
-VARIABLE: Final = "SSH_CONNECTION"
 ESTABLISHED: Final = "01"  # the state of a socket in /proc/net/tcp
 CONNECTED: Final = "03"  # the state of one in /proc/net/unix
 MOST_CONNECTIONS: Final = 200  # connections to look at
@@ -111,7 +110,7 @@ MOST_CONNECTIONS: Final = 200  # connections to look at
 
 def ends_of(pid: int) -> str:
     """Return the client's end of the connection that a process was started in, or ""."""
-    return end_of(environment_of(pid, (VARIABLE,)).get(VARIABLE, ""))
+    return end_of(environment_of(pid, (SSH,)).get(SSH, ""))
 
 
 def own() -> dict[str, int]:

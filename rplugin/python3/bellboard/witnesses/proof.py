@@ -36,6 +36,8 @@ LONGEST_ARGV: Final = 60  # characters of a command line in a message
 def objection(s: Session, process: Process, environ: Mapping[str, str]) -> str:
     """Return why a process does not run a session, or "" if it does. Reads files; may hang."""
     pid = process.pid
+    if s.through:
+        return f"it runs behind {line(s.through, 40)}, where no process can be verified"
     if not process.started:
         return f"the start time of process {pid} is unknown: it may be another process"
     if started_of(pid) != process.started:
