@@ -86,6 +86,8 @@ class Names:
             k: v for k, v in row.items() if k in KEPT_OF_ROW or isinstance(v, bool | int | float)
         }
         shown = {k: self(k, v) for k, v in row.items() if k not in kept and isinstance(v, str)}
+        if "ssh" in shown:
+            shown["ssh"] = self.connection(row["ssh"])
         return {**kept, **shown}
 
     def __call__(self, kind: str, text: str) -> str:
@@ -116,10 +118,10 @@ class Names:
 
     def id(self, text: str) -> str:
         """Keep a generated id; replace an id that is a name, also in a path of ids."""
+        if text.startswith(BOARD):
+            return text
         return "/".join(
-            part
-            if _ID.fullmatch(part) or part.startswith(BOARD)
-            else self("agent", part).replace(" ", "-")
+            part if _ID.fullmatch(part) else self("agent", part).replace(" ", "-")
             for part in text.split("/")
         )
 
@@ -172,12 +174,20 @@ class Names:
             for k, v in o.env.items()
         }
         sockets = {name: self._socket(getattr(o, name)) for name in ("tmux", "nvim", "kitty")}
-        ways = {name: self(name, getattr(o, name)) for name in ("through", "connection")}
+        ways = {"through": self("way", o.through), "connection": self.connection(o.connection)}
         return replace(o, agent=self.program(o.agent), **sockets, **ways, env=env)
 
+    def connection(self, text: str) -> str:
+        """Replace the addresses of a connection, and keep its ports."""
+        return " ".join(
+            word if n % 2 else f"10.0.0.{self('address', word).rpartition(' ')[2]}"
+            for n, word in enumerate(text.split())
+        )
+
     def program(self, agent: str) -> str:
-        """Keep the name of an agent; replace that of another program."""
-        return agent if is_known_agent(agent) else self("program", agent).replace(" ", "-")
+        """Keep the name of an agent or a board; replace that of another program."""
+        is_kept = is_known_agent(agent) or agent.startswith(BOARD)
+        return agent if is_kept else self("program", agent).replace(" ", "-")
 
     def _socket(self, path: str | None) -> str | None:
         return self.path(path) if path else path

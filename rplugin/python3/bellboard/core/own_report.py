@@ -58,7 +58,7 @@ def own_report(records: Records, e: Event) -> Iterator[Step]:
         there = [s for s in records.running_in(e.pid or 0) if s.record and s.turn != ABSENT]
         for s in there:
             if not e.agent or within(s.record, e.agent):
-                yield _reported(records, replace(e, agent=""), s.session_id)
+                yield _reported(records, e, s.session_id)
         if there and of_another(e.agent, ""):
             return
     elif of_another(e.agent, e.origin.agent):
@@ -72,7 +72,7 @@ def _of_board(records: Records, e: Event) -> Step:
     if not of_another(e.agent, ""):
         return Folded(e, "", refused("another board reports each of its sessions, too"))
     sid = f"{nameless(e.pid or 0, e.started)}-{e.agent.replace('/', '-')}"
-    return _reported(records, replace(e, agent=""), sid, e.agent)
+    return _reported(records, e, sid, e.agent)
 
 
 def _reported(records: Records, e: Event, sid: str, record: str = "") -> Step:
@@ -107,7 +107,7 @@ def _reported(records: Records, e: Event, sid: str, record: str = "") -> Step:
     speak(s, e.t)
     if e.source == "app" and not e.agent and is_nameless(sid):
         s.agent = e.origin.agent  # until now only its command was known, or a part of it
-    verdict = heard(s, e, records.options)
+    verdict = heard(s, replace(e, agent="") if s.record else e, records.options)
     if e.status == "prompt" and s.through:  # it has ended over there
         s.processes = {}  # what is done goes once it was seen
         if s.turn == "idle":
