@@ -12,7 +12,6 @@ This file does no I/O and knows no clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from typing import Final
 
 from . import words
@@ -38,13 +37,18 @@ KINDS: Final = frozenset({"permission", "auth"})  # any other question is one
 
 def board_name(folder: str, machine: str) -> str:
     """Return the name of the board that has its state in this folder of this machine."""
-    place = f"{machine}\0{folder}".encode("utf-8", "surrogateescape")
-    return BOARD + blake2b(place, digest_size=4).hexdigest()
+    return BOARD + _digest(f"{machine}\0{folder}".encode("utf-8", "surrogateescape"), 4)
 
 
 def record_of(session_id: str) -> str:
     """Return the name of the record of a session, below that of its board."""
-    return blake2b(session_id.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    return _digest(session_id.encode("utf-8", "replace"), 6)
+
+
+def _digest(name: bytes, size: int) -> str:
+    from hashlib import blake2b  # loads OpenSSL, and few commands need it
+
+    return blake2b(name, digest_size=size).hexdigest()
 
 
 def of_another(report_id: str, app: str) -> str:
