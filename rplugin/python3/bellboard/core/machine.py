@@ -34,7 +34,7 @@ from .events import Event
 from .options import Options
 from .rules import RULES, Rule, crew, files, people, questions, turns  # noqa: F401  # their rules
 from .session import ABSENT, RUNS, Session, question_of, says, status_of
-from .sources import NAMES, SAYS_REST, best, counts_at_once, is_dialog, is_same, statement
+from .sources import SAYS_REST, best, counts_at_once, is_dialog, is_same, statement, statement_words
 
 # ruff: noqa: E501
 TABLE_TEXT: Final = """
@@ -234,7 +234,7 @@ def held_by(s: Session) -> str:
     if s.agents:
         return f"{len(s.agents)} agents run" if len(s.agents) > 1 else "1 agent runs"
     if says(s) in {*RUNS, "waiting"}:
-        return f"{NAMES[s.stated.source]} says {says(s)}"
+        return statement_words(s.stated)
     return "a prompt waits" if s.queue else "nothing shows yet that it rests"
 
 

@@ -137,6 +137,11 @@ def is_dialog(x: Stated) -> bool:
     return x.says == "waiting" and not x.asks
 
 
+def statement_words(x: Stated) -> str:
+    """Return a statement and its source in words."""
+    return f"{NAMES[x.source]} says {'that a turn runs' if x.says == 'turn' else x.says}"
+
+
 def counts_at_once(s: Session, now: Stated) -> bool:
     """Return whether a statement is no blip: it asks, or confirms what was reported."""
     if now.says == "waiting" and now.asks:

@@ -17,7 +17,7 @@ from typing import Final
 
 from .published import Published, needs_you
 from .session import Process, Session, Stated, own, question_of, status_of
-from .sources import AGREES, NAMES, is_dialog, reported
+from .sources import AGREES, NAMES, is_dialog, reported, statement_words
 from .text import cut, width
 from .text import plain as plain
 
@@ -497,5 +497,5 @@ def _others(s: Session, status: str) -> list[str]:
         elif _agrees(x, status):
             told.append(f"{name} agrees")
         else:
-            told.append(f"{name} says {x.says}")
+            told.append(statement_words(x))
     return told
