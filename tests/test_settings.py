@@ -210,6 +210,8 @@ def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Agent, verb: str
     work = cli.installer(home.bellboard, home.env)
     path = work.user_file()
     path.parent.mkdir(parents=True, exist_ok=True)
+    if cli in SHARED:
+        path.write_text('{"model": "opus"}')
     if verb == "take_out":
         work.apply(work.put_in(path))
     change = getattr(work, verb)(path)
