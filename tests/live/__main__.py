@@ -45,8 +45,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--minutes", default="5", help="of the scenes, and of the walks")
     args = parser.parse_args(argv)
     if args.agent != "claude":
+        answered = [name for name in args.agent.split(",") if name in ("codex", "opencode")]
         wrong = run("scenes", ["--agent", args.agent])
-        return wrong or run("answers", ["served", args.agent])
+        return wrong or (run("answers", answered) if answered else 0)
     given = ["--cli", args.cli]
     timed = [*given, "--minutes", args.minutes]
     parts = {"scenes": timed, "walks": timed, "answers": given}

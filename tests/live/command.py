@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -88,6 +89,8 @@ def of_claude(args: argparse.Namespace, kept: Kept, version: str) -> int:
 
 def of_others(args: argparse.Namespace, kept: Kept) -> int:
     """Play them on other CLIs."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end_at_once)
     bad: list[str] = []
     stands = SPEAKING if args.editor else STANDS
     how = How(editor=args.editor, hidden=args.alone, hooked=not (args.alone or args.unhooked))
@@ -174,6 +177,12 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def end(number: int, frame: FrameType | None) -> None:
-    """Stop everything that was started, on a signal."""
+    """Stop everything that was started, on a signal; the scenes that are played then fail."""
     stage.close_all()
-    os._exit(128 + number)  # scenes are in the middle of something
+    sys.exit(128 + number)
+
+
+def end_at_once(number: int, frame: FrameType | None) -> None:
+    """Do the same, but wait for no scene: each has its own host, which has ended with it."""
+    stage.close_all()
+    os._exit(128 + number)

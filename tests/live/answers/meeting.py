@@ -5,7 +5,6 @@ One of them counts, the reply says which, and neither a process nor a message is
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import subprocess
@@ -17,7 +16,6 @@ from typing import Final, Protocol
 from bellboard.screen.prompt import SOON
 from live.answers.leaving import hooks
 from live.answers.place import PROGRAM, Place, answers_on, look, place
-from rig import claude_code
 from rig.agent import Agent, spoken
 from rig.editor import Editor
 from rig.scenarios import Turn, say, shell
@@ -196,14 +194,3 @@ def meet(version: str, times: int, pair: str) -> None:
         print(f"{version}: {times} times, {' and '.join(PAIRS[pair])}:")
         for what, count in meeting.counted.most_common():
             print(f"  {count:3} {what}", flush=True)
-
-
-def main(argv: Sequence[str]) -> int:
-    given = argparse.ArgumentParser(prog="python -m live answers meeting")
-    given.add_argument("pair", nargs="*", choices=[*PAIRS, []])
-    given.add_argument("--times", type=int, default=TIMES)
-    given.add_argument("--cli", default=claude_code.VERSION, help="that version, or `newest`")
-    args = given.parse_args(argv)
-    for pair in args.pair or PAIRS:
-        meet(claude_code.resolved(args.cli), args.times, pair)
-    return 0

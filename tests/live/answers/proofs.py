@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import psutil
@@ -211,15 +210,3 @@ PROOFS: Final[dict[str, Callable[[str], None]]] = {
     "held": held,
     "first": first,
 }
-
-
-def main(argv: Sequence[str]) -> int:
-    given = argparse.ArgumentParser(prog="python -m live answers proofs")
-    given.add_argument("name", nargs="*", choices=[*PROOFS, []])
-    given.add_argument("--cli", action="append", help="that version, or `newest`")
-    args = given.parse_args(argv)
-    for cli in map(claude_code.resolved, args.cli or [claude_code.VERSION]):
-        for name in args.name or PROOFS:
-            print(f"== {name}, {cli}", flush=True)
-            PROOFS[name](cli)
-    return 0

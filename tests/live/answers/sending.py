@@ -6,13 +6,12 @@ refused, and leaves the terminal as it was.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Final
@@ -21,8 +20,7 @@ from unicodedata import normalize
 from bellboard.agents.agent import Prompt
 from bellboard.agents.claude.screen import read_prompt
 from live.answers.elsewhere import inside
-from live.answers.place import PROGRAM, Place, look, place, serving
-from rig import claude_code
+from live.answers.place import PROGRAM, Place, look, serving
 from rig.agent import Agent
 from rig.editor import Editor
 from rig.machines import Machine
@@ -271,21 +269,3 @@ def _is(reply: dict[str, Any], **wanted: object) -> str:
 PARTS: Final[dict[str, Callable[[Place], Iterator[tuple[str, str]]]]] = {
     each.__name__: each for each in (texts, works, asks, everywhere)
 }
-
-
-def main(argv: Sequence[str]) -> int:
-    given = argparse.ArgumentParser(prog="python -m live answers sending")
-    given.add_argument("part", nargs="*", choices=[*PARTS, []])
-    given.add_argument("--cli", default=claude_code.VERSION, help="that version, or `newest`")
-    args = given.parse_args(argv)
-    wrong = 0
-    for name in args.part or PARTS:
-        with place(claude_code.resolved(args.cli)) as made:
-            begun = time.monotonic()
-            for case, why in PARTS[name](made):
-                took, begun = time.monotonic() - begun, time.monotonic()
-                print(
-                    f"{made.version:10}{name:12}{case:32}{took:6.1f} s  {why or 'ok'}", flush=True
-                )
-                wrong += bool(why)
-    return int(wrong > 0)

@@ -1,4 +1,4 @@
-"""Answer the requests of Codex and OpenCode by their servers: `python -m live answers served`.
+"""Answer the requests of Codex and OpenCode by their servers.
 
 Each scene proves what was answered with the model's next request, or with what the CLI did.
 """
@@ -9,10 +9,10 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from bellboard.agents.agent import Agent, OpenRequest, Unanswered
 from bellboard.agents.registry import agent_of
@@ -332,12 +332,13 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
     print("opencode: done")
 
 
-def main(argv: Sequence[str]) -> int:
-    wanted = argv or ["codex", "opencode", "http"]
-    if "codex" in wanted:
-        of_codex()
-    if "opencode" in wanted:
-        of_opencode()
-    if "http" in wanted:
-        of_opencode(("--port", "0"), plugin=False)
-    return 0
+def by_http() -> None:
+    """OpenCode without its plugin, whose server then listens."""
+    of_opencode(("--port", "0"), plugin=False)
+
+
+SERVED: Final[dict[str, Callable[[], None]]] = {
+    "codex": of_codex,
+    "opencode": of_opencode,
+    "http": by_http,
+}
