@@ -75,7 +75,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--whole", action="store_true", help="do not shrink what fails")
     parser.add_argument("--walk", type=Path, metavar="FILE", help="walk that one again")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add the figures to this file")
-    parser.add_argument("--out", type=Path, default=folder() / "wild", help="for what failed")
+    parser.add_argument("--out", type=Path, default=folder() / "walks", help="for what failed")
     return parser.parse_args(argv)
 
 
