@@ -1,8 +1,8 @@
 """kill -9 before every system call that can change a settings file: faulty_settings.py HOME AGENT.
 
 A child installs or removes the hooks, and kills itself before its Nth system call; between two of
-them nothing changes on disk.  For every N, what is in the file then, and after another attempt, is
-printed.
+them nothing changes on disk.  For every N, the file is the old or the new one, and another attempt
+succeeds.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def die_at(step: int) -> None:
     sys.setprofile(tell)
 
 
-def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
-    """Die at that step, then try again; return what was found each time."""
+def attempt(home: Path, agent: str, verb: str, step: int) -> tuple[str, bool]:
+    """Die at that step, then try again; return which content was there, and whether it died."""
     cli = agent_of(agent)
     assert cli.hooks is not None
     first = None if cli.hooks.own else TEXT.encode()
@@ -62,9 +62,9 @@ def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
         path.write_bytes(first)
     ours = cli.installer(home / "board", {"HOME": str(home)})
     if verb == "take_out":
-        ours.apply(ours.put_in(path, None))
+        ours.apply(ours.put_in(path))
     old = files.content(path)
-    change = ours.put_in(path, None) if verb == "put_in" else ours.take_out(path)
+    change = ours.put_in(path) if verb == "put_in" else ours.take_out(path)
     child = os.fork()
     if child == 0:
         die_at(step)
@@ -72,31 +72,30 @@ def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
         sys.setprofile(None)
         os._exit(0)
     _, status = os.waitpid(child, 0)
-    found = files.content(path)
-    ours.apply(ours.put_in(path, None))
-    put_in = ours.check(path).is_complete
+    found, where = files.content(path), f"{verb}, step {step}"
+    assert found in (old, change.new), f"{where}: half a file"
+    ours.apply(ours.put_in(path))
+    assert ours.check(path).is_complete, f"{where}: no hooks after another install"
     ours.apply(ours.take_out(path))
+    assert files.content(path) == first, f"{where}: not restored"
     copies = {copy.read_bytes() for copy in backups(path)}
-    return {
-        "died": os.WIFSIGNALED(status),
-        "found": "old" if found == old else "new" if found == change.new else str(found),
-        "backup": found == old or old in copies or cli.hooks.own,
-        "put in": put_in,
-        "taken out": files.content(path) == first and path.parent.exists() == (first is not None),
-        "left": [each.name for each in path.parent.glob(f"{files.PREFIX}*")],
-        "recorded": list(hook_record.hooked_files(home / "board")),
-    }
+    assert cli.hooks.own or found == old or old in copies, f"{where}: no backup"
+    assert path.parent.exists() == (first is not None), f"{where}: a folder is left"
+    assert not [*path.parent.glob(f"{files.PREFIX}*")], f"{where}: a file is left"
+    assert not hook_record.hooked_files(home / "board"), f"{where}: still recorded"
+    return "old" if found == old else "new", os.WIFSIGNALED(status)
 
 
 def main() -> None:
     home, agent = Path(sys.argv[1]).resolve(), sys.argv[2]
     for verb in ("put_in", "take_out"):
-        step, died = 0, True
-        while died:
-            step += 1
-            result = attempt(home, agent, verb, step)
-            died = result["died"]
-            sys.stdout.write(json.dumps({"verb": verb, **result}) + "\n")
+        found, has_died = [], True
+        while has_died:
+            content, has_died = attempt(home, agent, verb, len(found) + 1)
+            found.append(content)
+        old, new = found.count("old"), found.count("new")
+        assert found == ["old"] * old + ["new"] * new, f"{verb}: {found}"
+        assert old > 20 and new > 10, f"{verb}: {old} steps before the new content, {new} with it"
 
 
 if __name__ == "__main__":

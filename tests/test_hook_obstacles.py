@@ -35,7 +35,7 @@ OBSTACLES = [
 
 @pytest.mark.parametrize(("agent", "settings", "why"), OBSTACLES)
 def test_hooks_that_do_not_run_are_noticed(home: Home, agent: str, settings: str, why: str) -> None:
-    """By install, also where nothing has to be written, and by check."""
+    """Install says so, also where nothing has to be written, and so does check."""
     path = installer(home, agent).user_file()
     path.parent.mkdir(exist_ok=True)
     path.write_text(settings)
@@ -46,7 +46,7 @@ def test_hooks_that_do_not_run_are_noticed(home: Home, agent: str, settings: str
 
 
 def test_hooks_that_were_switched_off_one_by_one_in_gemini_are_noticed(home: Home) -> None:
-    """With its /hooks, which writes a list: of names, and of commands that have none."""
+    """Gemini's /hooks writes a list: of names, and of commands that have none."""
     work = installer(home, "gemini")
     path = work.user_file()
     work.apply(work.put_in(path))
@@ -126,7 +126,7 @@ def test_trust_of_codex_is_known(in_codex: Callable[[str], str], text: str, obst
 
 @reads_toml
 def test_a_changed_handler_is_new_to_codex(home: Home, in_codex: Callable[[str], str]) -> None:
-    """It asks again."""
+    """Codex asks again."""
     path = home.root / ".codex/hooks.json"
     path.write_text(path.read_text().replace('"timeout": 3', '"timeout": 2'))
     assert "1 of 2 hooks not trusted yet" in in_codex("{stop}{session_end}")
@@ -134,7 +134,7 @@ def test_a_changed_handler_is_new_to_codex(home: Home, in_codex: Callable[[str],
 
 @reads_toml
 def test_a_warning_of_codex_at_each_start_is_noticed(home: Home) -> None:
-    """Hooks in both of its files: it runs them, so that is no failure."""
+    """Codex runs the hooks of both files, so that is no failure."""
     work = installer(home, "codex")
     config = work.user_file().with_name("config.toml")
     config.parent.mkdir()

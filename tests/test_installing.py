@@ -160,7 +160,7 @@ def test_the_commands_work_in_sequence(home: Home, file: Path) -> None:
 
 @pytest.mark.parametrize("place", ["--project", "--local", "--settings=odd 'place'/x.json"])
 def test_another_settings_file_can_be_named(home: Home, place: str) -> None:
-    """Of the folder, or any path."""
+    """A file of the folder, or any path."""
     run(home, "hooks", "install", "--yes", place)
     name = {"--project": ".claude/settings.json", "--local": ".claude/settings.local.json"}
     path = home.project / name.get(place, "odd 'place'/x.json")
@@ -188,7 +188,7 @@ def test_the_name_of_a_project_does_not_reach_the_terminal(home: Home) -> None:
 def test_the_printed_hooks_are_those_that_are_installed(
     home: Home, version: tuple[int, ...] | None
 ) -> None:
-    """Every event, with its timeout, also those that only answers need."""
+    """Events and timeouts are the same, also those that only answers need."""
     work, path = installer(home, "claude"), home.project / "settings.json"
     work.apply(work.put_in(path, version))
     printed = json.loads(work.printed(version))
@@ -197,7 +197,7 @@ def test_the_printed_hooks_are_those_that_are_installed(
 
 
 def test_the_plugin_has_all_that_every_version_knows() -> None:
-    """And the same timeouts; one event more would disable it on an older CLI."""
+    """The timeouts are the same; one event more would disable the plugin on an older CLI."""
     plugin = json.loads((ROOT / "hooks/hooks.json").read_text())["hooks"]
     handled = handlers(events_of(None), lambda event: "x")
     printed = {event: hook_group(handler) for event, handler in handled.items()}
@@ -332,7 +332,7 @@ def test_one_file_never_keeps_the_hooks_in_the_others(
 
 
 def test_the_version_is_found_from_the_installation(home: Home, tmp_path: Path) -> None:
-    """By its own installer, by npm, else by asking the CLI."""
+    """The path of Claude's own installer or of npm tells it; otherwise the CLI is asked."""
     lies = {"2.1.5": tmp_path / "share/claude/versions/2.1.5"}
     lies["2.1.6"] = tmp_path / "npm/node_modules/@anthropic-ai/claude-code/cli.js"
     lies["2.1.7"] = tmp_path / "bin/claude"

@@ -113,6 +113,7 @@ class Refused(NamedTuple):
 READ = ("hooks check --project", "uninstall --yes --purge", "doctor")
 KEY = '"\x9b2J\x9d0;x\x9c\u202egnp"'
 LONG = f'{{"hooks": {{"Stop": [{{"matcher": {"9" * 5000}, "hooks": [{{"command": "x"}}]}}]}}}}'
+#: A name, a file, and a part of the refusal.
 REFUSED = {
     "read-only": Refused(lambda path: path.chmod(0o400), "is read-only", CLIS),
     "a folder": Refused(lambda path: (path.unlink(), path.mkdir()), "is not a file", CLIS),
@@ -172,7 +173,7 @@ def spoil(path: Path, refused: Refused) -> None:
 
 @pytest.mark.parametrize("refused", REFUSED.values(), ids=REFUSED)
 def test_a_file_in_doubt_is_refused_with_the_reason_and_stays(home: Home, refused: Refused) -> None:
-    """Nothing is written beside it, and its text does not reach the terminal."""
+    """Nothing is written beside the file, and its text does not reach the terminal."""
     paths = [(cli, cli.installer(home.bellboard, home.env).user_file()) for cli in refused.clis]
     for path in (project_file(home.project), *(path for _, path in paths)):
         spoil(path, refused)
@@ -266,22 +267,12 @@ def test_wherever_it_dies_the_file_is_the_old_or_the_new_one(tmp_path: Path, age
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
         script = Path(__file__).with_name("faulty_settings.py")
         command = [sys.executable, str(script), folder, agent]
-        out = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
-    attempts = [json.loads(line) for line in out.splitlines()]
-    for verb in ("put_in", "take_out"):
-        mine = [attempt for attempt in attempts if attempt["verb"] == verb]
-        found = [attempt["found"] for attempt in mine]
-        assert len(found) > 40
-        assert found == ["old"] * found.count("old") + ["new"] * found.count("new")
-        assert found.count("old") > 20
-        assert found.count("new") > 10
-        well = {"backup": True, "put in": True, "taken out": True, "left": [], "recorded": []}
-        for attempt in mine:
-            assert {key: attempt[key] for key in well} == well
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_only_what_a_killed_process_left_is_removed(home: Home) -> None:
-    """Another process may be writing a file beside it."""
+    """Another process may be writing a file there."""
     folder = home.project
     names = [f"{files.PREFIX}{pid}" for pid in (os.getppid(), os.getpid(), 4194305, "x")]
     for name in names:
@@ -307,7 +298,7 @@ def test_an_attribute_that_cannot_be_copied_costs_no_other(
 
 
 def test_the_last_three_backups_are_kept(home: Home) -> None:
-    """Three per file; files with similar names are left alone."""
+    """Files with similar names are left alone."""
     work = agent_of("claude").installer(home.bellboard, home.env)
     file = work.user_file()
     beside = [file.with_name(f"{file.name}.bellboard-{name}") for name in ("mine", "20200101")]

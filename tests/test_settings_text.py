@@ -122,7 +122,7 @@ class Meanwhile(RuleBasedStateMachine):
     def older_hooks_go_in(
         self, version: tuple[int, ...] | None, script: str, timeout: object
     ) -> None:
-        """Those of another version, from another installation; none had these limits once."""
+        """Hooks of another version, from another installation; older ones had other limits."""
         older = {event: dict(handler) for event, handler in wanted(version, script).items()}
         for event in TIMEOUTS.keys() & older.keys():
             older[event] |= {"timeout": timeout}
@@ -157,7 +157,7 @@ class Meanwhile(RuleBasedStateMachine):
 
     @rule()
     def our_record_is_lost(self) -> None:
-        """Nothing says any longer that there were empty objects and lists, which go with ours."""
+        """Nothing says any longer which objects and lists were empty: those go with ours."""
         self.before, self.is_forgotten = None, True
 
     @rule()
@@ -311,7 +311,7 @@ EARLIER: list[tuple[str, str, Before]] = [
 
 @pytest.mark.parametrize(("text", "new", "before"), EARLIER)
 def test_hooks_of_an_earlier_version_are_removed(text: str, new: str, before: Before) -> None:
-    """To the byte, also after an upgrade in place."""
+    """The text is restored to the byte, also after an upgrade in place."""
     assert TOLERANT.take_out(new, before) == text
     newer, before = TOLERANT.put_in(new, before)
     assert registered(newer) == wanted()
@@ -335,7 +335,7 @@ NAMES = st.text("azAZ09_", min_size=1, max_size=60)
 def test_a_command_is_recognized_by_its_script(
     path: str, folder: str, event: str, agent: str
 ) -> None:
-    """However its path is quoted; not if the command has more text."""
+    """The path may be quoted in any way; a command with more text is not ours."""
     script = f"{folder}/{path}/emit"
     line = hook_line(script, event, HOME, agent)
     assert script_of(line, HOME) == script
@@ -358,7 +358,7 @@ def test_a_command_that_was_pasted_by_hand_is_recognized(command: str, script: s
 
 @pytest.mark.parametrize("name", ["", "turn-start", "turn.start", "a b", "x; ls", "é", "x" * 61])
 def test_a_name_that_the_hook_would_not_take_is_refused_with_what_to_do(name: str) -> None:
-    """Before a file is written: the fault is in the table of the agent, not in the user's file."""
+    """The fault is in the table of the agent, not in the user's file."""
     with pytest.raises(ValueError, match=f'event "{re.escape(name)}" of tern: .* another name'):
         hook_line("/x/emit", name, HOME, "tern")
     if name:

@@ -68,7 +68,7 @@ def test_purge_changes_nothing_while_a_host_runs(home: Home, file: Path) -> None
 
 
 def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
-    """Somebody has deleted it by hand; the rest is still there."""
+    """Somebody has deleted the folder by hand; the rest is still there."""
     run(home, "hooks", "install", "--yes")
     shutil.rmtree(home.bellboard)
     neovim = home.root / "state/nvim/bellboard"
@@ -85,7 +85,7 @@ def test_purge_works_without_a_state_folder(home: Home, file: Path) -> None:
 
 
 def test_purge_finds_what_every_neovim_remembers(home: Home) -> None:
-    """Of any NVIM_APPNAME: empty files of ours, not what another program has put there."""
+    """Empty files of ours go, of any NVIM_APPNAME; a file with text, or of another user, stays."""
     state = home.root / "state"
     shutil.rmtree(state)
     kept = [
@@ -137,7 +137,7 @@ def test_purge_goes_on_after_what_it_cannot_delete(home: Home) -> None:
 
 
 def test_purge_knows_what_neovim_remembers() -> None:
-    """Every name that the Lua gives to `remembered`."""
+    """Each name that the Lua gives to `remembered` is known."""
     names = set()
     for text in (path.read_text() for path in (ROOT / "lua").rglob("*.lua")):
         for given in re.findall(r"\bremembered\.(?:is|note|forget)\((.+?)\)", text):
@@ -164,7 +164,7 @@ def test_purge_says_what_is_left_in_tmux_conf(home: Home) -> None:
 
 
 def test_purge_removes_a_link_to_the_state_folder(home: Home) -> None:
-    """And the folder that it leads to."""
+    """The folder that the link leads to goes, too."""
     place = home.root / "elsewhere"
     place.mkdir(mode=0o700)
     home.bellboard.symlink_to(place)
