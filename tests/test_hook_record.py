@@ -207,14 +207,16 @@ def test_lost_hooks_are_reported_once(home: Home, work: Installer, start: Start)
 
 
 def test_lost_hooks_of_any_cli_are_reported(home: Home, start: Start) -> None:
-    """Each report names the file."""
+    """Each complaint names the file; without an editor, nobody is said to have been told."""
     run(home, "hooks", "install", "--yes", "--all")
-    host = start("one", server="x")
+    host = start("one")
     paths = [cli.installer(home.bellboard, home.env).user_file() for cli in installable()]
     for path in paths:
         path.unlink()
     for path in paths:
         host.says(f"hooks gone from ~/{path.relative_to(home.root)}")
+    assert "vanished" not in host.health
+    assert not any(each.reported for each in hook_record.hooked_files(home.bellboard).values())
 
 
 def test_a_plugin_of_another_version_is_noticed(home: Home, start: Start) -> None:

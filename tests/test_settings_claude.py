@@ -1,4 +1,4 @@
-"""Our settings, read by the real CLI, new and old."""
+"""Our settings and our plugin, read by the real CLI, new and old."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.live
 
+TURN = ["idle", "working", "blocked", "working", "completed", None]
 COMPLAINT = re.compile(
     r"(?i)hook (error|failed)|bellboard|settings error|invalid|not found|no such file"
 )
@@ -58,6 +59,8 @@ def turn(agent: Agent, home: Home) -> None:
     agent.submit("play:perm please")
     agent.happens("PermissionRequest")
     eventually(lambda: statuses(home, agent)[-1:] == ["blocked"], "the question on the board")
+    (shown,) = json.loads(bellboard(home, "list", "--json"))["sessions"]
+    assert shown["detail"] == "touch made.txt"
     agent.answer("Enter")
     agent.happens("Stop")
     agent.exit()
@@ -85,6 +88,31 @@ def expected(agent: Agent, home: Home) -> Counter[str]:
     return Counter(name for p in agent.events() if (name := p["hook_event_name"]) in ours)
 
 
+@pytest.fixture
+def plugged(claude: Agents, home: Home, host: None) -> Agent:
+    """Start the CLI with this repository as its plugin."""
+    env = {"BELLBOARD_HOME": str(home.bellboard)}
+    return claude("--plugin-dir", str(CHECKOUT), env=env, cwd=home.project)
+
+
+@pytest.mark.smoke
+def test_a_permission_is_seen_with_the_plugin(home: Home, plugged: Agent) -> None:
+    turn(plugged, home)
+    eventually(lambda: statuses(home, plugged)[-1] is None, "the end")
+    assert statuses(home, plugged) == TURN
+
+
+def test_esc_is_seen_without_a_hook(home: Home, plugged: Agent) -> None:
+    """The session file shows it."""
+    plugged.submit("play:slow please")
+    plugged.becomes("busy")
+    eventually(lambda: statuses(home, plugged)[-1:] == ["working"], "working")
+    plugged.shows("word3")
+    plugged.press("Escape")
+    eventually(lambda: statuses(home, plugged)[-1] == "idle", "idle")
+    plugged.exit()
+
+
 @pytest.mark.parametrize("version", ["2.1.76", "2.1.119", claude_code.VERSION])
 def test_installed_hooks_work_on_every_version(
     claude: Agents, home: Home, host: None, version: str
@@ -104,7 +132,7 @@ def test_installed_hooks_work_on_every_version(
     assert set(registered) >= {"SessionStart", "Stop", "PermissionRequest"}
     eventually(lambda: counted(home) == expected(agent, home) != {}, "each event once")
     eventually(lambda: statuses(home, agent)[-1] is None, "the end")
-    assert statuses(home, agent) == ["idle", "working", "blocked", "working", "completed", None]
+    assert statuses(home, agent) == TURN
     bellboard(home, "hooks", "uninstall", "--yes")
     assert settings.read_bytes() == before
 
