@@ -93,6 +93,26 @@ def test_other_things_among_the_locks_hide_no_thread(terminal: Terminal) -> None
     assert [thread.id for thread in threads_in(str(terminal.folder))] == [FIRST]
 
 
+def test_threads_of_subagents_and_reviewers_are_not_the_users(
+    home: Home, terminal: Terminal
+) -> None:
+    """By their logs; that of a review stays open, and is the newest."""
+    for thread, source in [(FIRST, '"cli"'), (SECOND, '{"subagent":{"other":"guardian"}}')]:
+        log = Path(log_folder(home), f"rollout-2026-11-21T21-01-13-{thread}.jsonl")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        meta = f'"payload":{{"id":"{thread}","source":{source},"base_instructions":"…"}}'
+        log.write_text(f'{{"type":"session_meta",{meta}}}\n')
+        terminal.opens(thread)
+    terminal.opens(THIRD)  # without a prompt yet
+    assert [thread.id for thread in threads_in(str(terminal.folder))] == [THIRD, FIRST]
+
+
+def log_folder(home: Home) -> str:
+    made = int(FIRST.replace("-", "")[:12], 16) / 1000
+    day = time.strftime("%Y/%m/%d", time.localtime(made))
+    return f"{home.root}/.codex/sessions/{day}"
+
+
 def test_a_thread_that_is_left_is_replaced_at_once(home: Home, terminal: Terminal) -> None:
     """No hook says so before the next prompt; its terminal is that of the new one."""
 
@@ -124,8 +144,7 @@ def test_a_thread_that_is_left_is_replaced_at_once(home: Home, terminal: Termina
 
 def test_the_log_of_a_thread_without_hooks_is_found(home: Home, terminal: Terminal) -> None:
     """By its id, which begins with the time of its start; its folder appears with its prompt."""
-    made = int(FIRST.replace("-", "")[:12], 16) / 1000
-    log = home.root / ".codex/sessions" / time.strftime("%Y/%m/%d/", time.localtime(made))
+    log = Path(log_folder(home))
 
     async def test(desk: Desk) -> None:
         terminal.opens(FIRST)

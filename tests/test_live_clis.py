@@ -72,6 +72,52 @@ def test_what_an_agent_reports_of_itself_is_all_that_is_needed(stand: Stand) -> 
 
 @pytest.mark.timeout(300)
 @pytest.mark.live
+@pytest.mark.parametrize("editor", ["", VERSIONS[-1]], ids=["tmux", "Neovim"])
+def test_a_thread_that_codexs_terminal_hides_asks_all_the_same(editor: str) -> None:
+    """Its title and own report are about the thread that is shown, which completes its turn."""
+    CODEX.fetch()
+    with ScreenStage(CODEX, how=How(editor=editor)) as stage:
+        stage.start()
+        stage.prompt("say First")
+        stage.stands("completed")
+        pane = stage.cli.pane
+        stage.prompt("wait 1; esc true; say Done")  # that takes 10 seconds at least
+        pane.shows("Waiting for agents")
+        show_threads(stage)
+        eventually(lambda: rows_say(stage, "working"), "it works, though not in its title")
+        stage.press("n")
+        pane.shows("Ask Codex to do anything")
+        eventually(lambda: rows_say(stage, "blocked"), "it asks", 30.0)
+        stage.prompt("say Second")
+        eventually(lambda: rows_say(stage, "blocked", "completed"), "the other one completes")
+        rest(STANDS)
+        rows_say(stage, "blocked", "completed")
+        show_threads(stage)
+        pane.shows("Needs input")
+        stage.press("Down", "Enter")
+        pane.shows("Would you like to run")
+        stage.press("y")
+        pane.shows("• Done")
+        eventually(lambda: rows_say(stage, "completed", "completed"), "it is answered")
+        stage.leave()
+        assert not stage.published.rows()
+        assert not stage.watch.spoke_out()
+
+
+def show_threads(stage: ScreenStage) -> None:
+    """Show the list of a Codex's threads."""
+    stage.press("Left")
+    stage.cli.pane.shows("Agent command center")
+
+
+def rows_say(stage: ScreenStage, *statuses: str) -> bool:
+    found = sorted(row["status"] for row in stage.published.rows())
+    assert found == sorted(statuses), stage.cli.pane.text()
+    return True
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.live
 @pytest.mark.smoke
 def test_pi_works_between_its_retries_and_fails_once() -> None:
     """The API is overloaded twice; then it stays so; at last Esc stops it between two tries."""

@@ -148,7 +148,7 @@ def test_a_server_runs_several_sessions_and_its_place_is_not_theirs() -> None:
     """Both stay listed; the terminal that one sits in ends, and the server goes on."""
     both = (hook("UserPromptSubmit", "s1", 80), hook("UserPromptSubmit", "s2", 80))
     assert {"s1": "working", "s2": "working"} == statuses(process(True), *both)
-    alone = (hook("UserPromptSubmit", "s1"), hook("UserPromptSubmit", "s2"))
+    alone = (hook("UserPromptSubmit", "s1"), hook("Stop", "s1"), hook("UserPromptSubmit", "s2"))
     assert {"s2": "working"} == statuses(process(True), *alone)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from bellboard.storage.spool import Spool
 from hosting import opened
-from rig import claude_code, warm
+from rig import claude_code, codex, warm
 from rig.agent import QUIET
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
@@ -119,3 +119,30 @@ def test_the_repository_is_a_plugin_and_its_own_marketplace(home: Home, watch: W
     bellboard(home, "hooks", "uninstall", "--yes")
     claude("uninstall", "bellboard@bellboard")
     assert "bellboard@bellboard" not in claude("list")
+
+
+def test_codex_runs_no_hook_of_the_repositorys_plugin(home: Home, watch: Watch) -> None:
+    """Codex takes plugins of Claude Code as well: its threads would be sessions of Claude Code."""
+    watch.old = True  # what the trap caught has reached nobody
+    program = str(codex.executable())
+    clone = home.root / "bellboard.nvim"
+    subprocess.run(["git", "clone", "--quiet", CHECKOUT, clone], check=True)
+    env = {**home.env, **watch.env}
+    for words in (["marketplace", "add", str(clone)], ["add", "bellboard@bellboard"]):
+        done = subprocess.run([program, "plugin", *words], env=env, capture_output=True, check=True)
+        assert b"Added" in done.stdout
+    asked = [
+        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "x", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 2, "method": "hooks/list", "params": {"cwds": [str(home.project)]}},
+    ]
+    with subprocess.Popen(
+        [program, "app-server"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin and server.stdout
+        server.stdin.write("".join(json.dumps(each) + "\n" for each in asked))
+        server.stdin.flush()
+        said = next(x for x in map(json.loads, server.stdout) if x.get("id") == 2)
+        server.kill()
+    [found] = said["result"]["data"]
+    assert (found["hooks"], found["errors"]) == ([], [])

@@ -25,6 +25,7 @@ KEYS: Final = {  # by tmux's names
     "Up": "\x1b[A",
     "Down": "\x1b[B",
     "Right": "\x1b[C",
+    "Left": "\x1b[D",
     "BSpace": "\x7f",
     **{f"C-{letter}": chr(ord(letter) & 31) for letter in ascii_lowercase},
 }

@@ -53,7 +53,6 @@ class ServerTerminals:
     """The terminals of the sessions of a server."""
 
     key: ClassVar[str]  # of the CLI
-    many: ClassVar[bool] = False  # whether a terminal leaves a running turn for another session
 
     def __init__(self, need: Need) -> None:
         self._need, self.server = need, int(need.want.of[0])
@@ -137,10 +136,8 @@ class ServerTerminals:
             other = self._sessions.get(sid)
             if other is None:
                 continue
-            if status_of(other) in AT_WORK and self.many:
-                continue
             if status_of(other) in AT_WORK:
-                return  # the terminal does not leave it, so it does not show this one
+                continue  # it goes on, while the terminal shows this one
             if other.last > s.last:
                 return  # the other session was used later
             self._end(other, CLEARED)

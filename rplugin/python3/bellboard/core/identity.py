@@ -13,6 +13,7 @@ Names and labels move on with the process or, if no process is known, with the t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from typing import Final
 
@@ -28,6 +29,7 @@ from .session import (
     Process,
     Run,
     Session,
+    Stated,
     bring_forward,
     is_listed,
     is_nameless,
@@ -40,6 +42,7 @@ from .session import (
     take_up,
     terminal_of,
 )
+from .sources import best
 
 REKEYED: Final = 10.0  # seconds after its end in which a session can continue under a new id
 TAKEN_OVER: Final = "taken over"  # the end of a session whose terminal another one has now
@@ -255,6 +258,10 @@ def _yield(
         given_up = {pid for pid in there if wrapped or not stays(other, pid)} - beside
     else:
         given_up = shared - beside
+    if beside:
+        kept = other = copy(other)
+        hide(kept, beside)
+        records.keep(kept)
     if not given_up:
         return []
     gone = copy(other)
@@ -280,7 +287,28 @@ def is_same_program(other: Session, s: Session) -> bool:
 
 def goes_on(run: Run) -> bool:
     """Return whether a run goes on beside a new session of its process."""
-    return run.origin.many and status_of(run) in ("working", "blocked", "unknown")
+    # Of work that only a title shows, nobody knows whose it is.
+    is_its_own = not (run.rested and run.stated.source == "title")
+    return run.origin.many and is_its_own and status_of(run) in ("working", "blocked", "unknown")
+
+
+def is_alone(records: Records, s: Session, pid: int) -> bool:
+    """Return whether its terminal shows no other session of its process."""
+    there = (
+        x for x in records.running_in(pid) if x.turn != ABSENT and not is_nameless(x.session_id)
+    )
+    return all(x.session_id == s.session_id or terminal_of(x) != terminal_of(s) for x in there)
+
+
+def hide(s: Session, pids: Iterable[int]) -> None:
+    """Forget what the terminal of some runs shows: it may now be about another session."""
+    for pid in pids:
+        take_up(s, pid)
+        s.own_report = None
+        if (p := s.processes[pid]).states.source == "title":
+            s.processes = {**s.processes, pid: replace(p, states=Stated())}
+        s.stated, s.stood, s.leads, s.overruled = best(s, s), True, 0.0, 0.0
+    bring_forward(s)
 
 
 def is_refuted(s: Session, t: float) -> bool:

@@ -18,7 +18,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import Event
-from .identity import set_place, speak
+from .identity import is_alone, set_place, speak
 from .machine import Verdict, state
 from .options import Options
 from .outward import of_another
@@ -84,6 +84,8 @@ def _reported(records: Records, e: Event, sid: str, record: str = "") -> Step:
         return Folded(e, sid, refused("the session of its process has just ended"))
     if is_over(records, sid, e):
         return Folded(e, sid, refused("a program that has ended, or another one, said that"))
+    if old is not None and not is_new and not is_alone(records, old, pid):
+        return Folded(e, sid, refused("its terminal may show another session of its process"))
     buried = records.ledger.dead.get(pid)
     is_dead = buried is not None and buried in ("", e.started)
     if is_new and e.status in ENDS:

@@ -15,6 +15,7 @@ from .identity import (
     absorb,
     find_viewers,
     inherit,
+    is_alone,
     is_refuted,
     pane_tty,
     sees,
@@ -90,6 +91,9 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     elsewhere = any(s.session_id != sid for s in records.ran_in(pid))
     if known is None and not elsewhere and e.t < s.left.get(pid, -TOMBSTONE) + TOMBSTONE:
         yield Folded(e, sid, refused("the session has ended in that process"))
+        return
+    if e.source == "title" and old is not None and not is_alone(records, old, pid):
+        yield Folded(e, sid, refused("its terminal may show another session of its process"))
         return
     if is_held_back(e, known):
         yield Folded(e, sid, refused("its server says that it waits"))

@@ -109,10 +109,28 @@ class Codex(Agent):
         cwd, origin = text_of(record, "cwd"), Origin(self.key, about.pid)
         return replace(about, name="registry", cwd=cwd, origin=origin)
 
+    def event(
+        self,
+        payload: bytes,
+        t: float,
+        clock: float,
+        origin: Origin,
+        truncated: bool = False,
+        name: str = "",
+    ) -> Event:
+        # Its terminal shows one thread; others go on.
+        many = replace(origin, many=True)
+        return super().event(payload, t, clock, many, truncated, name)
+
     def titled(self, text: str) -> Seen | None:
         if _SPINS.search(text):
             return Seen("busy")
         return Seen("waiting", "choice") if _ASKS.match(text) else Seen("idle")
+
+    def at_rest(self, text: str) -> str:
+        # Of another thread, or of the list of all threads, it is another one.
+        before, *after = _SPINS.split(_ASKS.sub("", text).removeprefix("| "), maxsplit=1)
+        return before.rstrip(" |") or "".join(after)
 
     def serves(self, argv: Sequence[str]) -> bool:
         return SERVER in argv[1:]

@@ -6,6 +6,7 @@ has run.  A thread that was left with /clear or /new keeps its lock until the pr
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -14,12 +15,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...system import locks, processes
-from ...system.files import entries, names_in
+from ...system.files import entries, names_in, opened
 from .dialect import NO_TERMINAL
 
 FOLDER: Final = "thread-writer-locks"
 DAY: Final = 86400.0  # seconds; a folder may be named after another time zone's day
 MOST: Final = 200  # locks to look at, the newest first
+HEAD: Final = 4096  # bytes of a log in which its first line says whose thread it is; 0.5 kB do
+HELPER: Final = b'"source":{"subagent"'  # also of one that reviews what another one asks
 _LOCK: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{7,63})\.lock", re.ASCII)
 
 
@@ -42,15 +45,20 @@ def locks_folder(environ: Mapping[str, str]) -> str:
 
 
 def threads_in(folder: str) -> list[OpenThread]:
-    """Return the threads that processes with a terminal have open, the newest first. May hang."""
+    """Return the threads that processes with a terminal have open, the newest first. May hang.
+
+    Those of subagents, and those that review approvals, are not among them.
+    """
     try:
         made = {name: status.st_mtime for name, status in entries(folder)}
     except (OSError, ValueError):
         return []
     names = sorted(filter(_LOCK.fullmatch, made), key=lambda name: -made[name])[:MOST]
     held = locks.holders(Path(folder, name) for name in names)
-    shown = ((path.stem, pid) for path, pid in held.items() if _has_terminal(pid))
-    return [OpenThread(thread, pid, processes.cwd_of(pid)) for thread, pid in shown]
+    shown = [(path.stem, pid) for path, pid in held.items() if _has_terminal(pid)]
+    home = os.path.dirname(folder)  # noqa: PTH120
+    users = ((thread, pid) for thread, pid in shown if not _is_helper(home, thread))
+    return [OpenThread(thread, pid, processes.cwd_of(pid)) for thread, pid in users]
 
 
 def thread_log(home: str, thread: str) -> str:
@@ -79,6 +87,12 @@ def made_at(thread: str) -> float:
         return int(thread.replace("-", "")[:12], 16) / 1000
     except ValueError:
         return 0.0
+
+
+def _is_helper(home: str, thread: str) -> bool:
+    with suppress(OSError, ValueError), opened(thread_log(home, thread)) as (log, _):
+        return HELPER in os.pread(log, HEAD, 0)
+    return False
 
 
 def _has_terminal(pid: int) -> bool:

@@ -226,7 +226,6 @@ class OpenCodeTerminals(ServerTerminals):
     """See `ServerTerminals`."""
 
     key = KEY
-    many = True
 
     def clients(self) -> list[ServerClient] | None:
         return terminals_of(self.server)

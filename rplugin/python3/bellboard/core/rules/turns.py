@@ -19,6 +19,7 @@ from .steps import (
     break_crew,
     complete,
     die,
+    drop_tools,
     end,
     end_tool,
     end_tools,
@@ -349,7 +350,8 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     s.wakeups = e.wakeups
     if e.tasks is None:
         s.agents = survivors(s)
-    s.tools = of_agents(s.tools)
+    if s.tools:  # the end of one that runs on starts no turn
+        drop_tools(s, of_agents(s.tools), e.t)
     if e.tasks is not None:
         s.agents, s.shells = roll_call(s, e.tasks, e.t)
     if s.agents:
