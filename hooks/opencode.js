@@ -283,7 +283,8 @@ export const Bellboard = async ({ client, directory }) => {
   }
 }
 
-// OpenCode 2 reports the same in other words, here put into those of OpenCode 1.
+// OpenCode 2 reports the same in other words, here put into those of OpenCode 1.  That follows its
+// documentation and what others recorded of 2.0: no version of it was run.
 const translating = () => {
   const known = follow(service, (session) => folders[session])
   const { parents, entered, answered, say, heard, end, entering } = known

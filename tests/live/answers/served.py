@@ -247,7 +247,7 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
             say(pane, f"DO: {script}")
             asking = board.waits()[0]
             if not plugin:
-                (home.bellboard / "opencode" / str(asking.asked.pid)).unlink()
+                (home.bellboard / "opencode" / str(asking.asked.pid)).unlink(missing_ok=True)
             pane.shows("Permission required|Which colour")
             asking.cli.find(asking.asked)
             print(f"opencode: {name}: {asking.request.title}", asking.request.choices)
