@@ -135,15 +135,17 @@ def record(version: str, args: argparse.Namespace) -> int:
 
 
 def compared(version: str, traces: Path, *, whole: bool) -> str:
-    """Compare a version with the last complete one, and keep it if it is complete, too."""
+    """Compare a version with the last complete one, and keep it if it is `whole`, too."""
     files = sorted(traces.glob(f"{version}-*.jsonl"))
     now = seen.shapes(files, seen.hook_names(version))
     if whole and version in claude_code.PINNED:
         seen.keep(version, now)
-    if (found := seen.before(version)) is None:
+    if (last := seen.before(version)) is None:
         return f"{version}: no older version was played whole, so there is nothing to compare"
-    old, was = found
-    told = "\n".join(f"  {each}" for each in seen.differences(was, now))
+    old, was = last
+    found = seen.differences(was, now)
+    found = found if whole else [each for each in found if ": + " in each]
+    told = "\n".join(f"  {each}" for each in found)
     return f"{version}, compared with {old}:\n{told or '  the same in all that was seen'}"
 
 

@@ -5,13 +5,16 @@ Each scene proves what was answered with the model's next request, or with what 
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from bellboard.agents.agent import Agent, OpenRequest, Unanswered
@@ -93,19 +96,107 @@ def say(pane: Pane, text: str) -> None:
     pane.press("Enter")
 
 
-def both(work: list[Callable[[], str]]) -> list[str]:
+@dataclass(frozen=True)
+class Answered:
+    """A question, its answer, and what must come of that."""
+
+    cli: str
+    name: str
+    script: str  # of the model
+    choice: str
+    more: dict[str, Any] = field(default_factory=dict)  # of the answer
+    hears: str = ""  # what the model gets
+    then: str = ""  # what the terminal shows
+    made: str = ""  # a file
+    unmade: str = ""  # a file that is not there
+    again: str = ""  # another script, which is not asked about
+
+
+ROWS: Final = tuple(
+    Answered(**json.loads(text))
+    for text in Path(__file__).with_name("served.jsonl").read_text().splitlines()
+)
+
+
+@dataclass
+class Answering:
+    """A CLI in its terminal, its model, and a board."""
+
+    pane: Pane
+    home: Home
+    model: Model
+    board: Board
+    dialog: str  # what it shows when it asks
+    bullet: str  # what stands before the words of the model
+    hides: bool = False  # its plugin is hidden when it asks
+
+    def asks(self, name: str, script: str) -> Asking:
+        """Make it ask; return the question, which is open."""
+        say(self.pane, f"DO: {script}")
+        asking = self.board.waits()[0]
+        if self.hides:
+            (self.home.bellboard / "opencode" / str(asking.asked.pid)).unlink(missing_ok=True)
+        self.pane.shows(self.dialog)
+        asking.cli.find(asking.asked)
+        print(f"{name}: {asking.request.title}", [c.id for c in asking.request.choices])
+        return asking
+
+    def shows(self, words: str) -> None:
+        """Wait until the model has said this."""
+        self.pane.shows(f"{self.bullet}{words}|Conversation {words}")
+
+    def has(self, name: str) -> bool:
+        """Return whether a file is there."""
+        return (self.home.project / name).exists()
+
+    def play(self, row: Answered) -> Asking:
+        """Answer a question; check what comes of it."""
+        asking = self.asks(row.name, row.script)
+        before, since = len(self.model.requests), time.monotonic()
+        assert asking.says(row.choice, **row.more) == ""
+        print(f"  taken after {time.monotonic() - since:.3f} s")
+        if row.hears:
+            told(self.model, row.hears)
+        if row.then:
+            self.shows(row.then)
+        self.board.rests()
+        assert not row.made or self.has(row.made)
+        assert not row.unmade or not self.has(row.unmade)
+        if row.then == "interrupted":
+            assert not [r for r in self.model.requests[before:] if r.get("tools")]
+        if row.again:
+            say(self.pane, f"DO: {row.again}; say Not asked again")
+            self.shows("Not asked again")
+            self.board.rests()
+        return asking
+
+    def user_first(self, script: str, key: str, choice: str) -> None:
+        """The user answers in the terminal; an answer that follows is refused."""
+        asking = self.asks("the user first", f"{script} e1; say After e1")
+        self.pane.press(key)
+        self.shows("After e1")
+        print("  refused:", why := asking.says(choice))
+        assert why and self.has("e1")
+        self.board.rests()
+
+    def at_once(self, script: str, n: int, no: str, most: int) -> None:
+        """Three answers at the same moment: what counts is what happens."""
+        asking = self.asks("several at once", f"{script} f{n}; say After f{n} again")
+        said = at_once([partial(asking.says, choice) for choice in ("allow", no, "allow")])
+        print("  ", said)
+        assert 1 <= said.count("") <= most
+        allowed = "" in (said[0], said[2])
+        if no == "deny":
+            self.shows(f"After f{n} again")
+        self.board.rests()
+        eventually(lambda: allowed == self.has(f"f{n}"))
+        rest(0.5)
+
+
+def at_once(work: list[Callable[[], str]]) -> list[str]:
     """Do several things at once."""
-    said = [""] * len(work)
-
-    def one(n: int) -> None:
-        said[n] = work[n]()
-
-    threads = [threading.Thread(target=one, args=(n,)) for n in range(len(work))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return said
+    with ThreadPoolExecutor(len(work)) as pool:
+        return list(pool.map(lambda each: each(), work))
 
 
 def told(model: Model, text: str) -> bool:
@@ -129,201 +220,74 @@ def place() -> Iterator[tuple[Home, Server, Board]]:
 def of_codex() -> None:
     with place() as (home, tmux, board), codex.running(home, tmux) as (cli, model):
         pane = cli.pane
-
-        def scene(name: str, script: str) -> Asking:
-            say(pane, f"DO: {script}")
-            asking = board.waits()[0]
-            pane.shows("Would you like|Which colour")
-            asking.cli.find(asking.asked)
-            print(f"codex: {name}: {asking.request.title}", [c.id for c in asking.request.choices])
-            return asking
-
-        first = scene("allow", "esc touch a1; say After a1")
-        t = time.monotonic()
-        assert first.says("allow") == ""
-        print(f"  taken after {time.monotonic() - t:.3f} s")
-        pane.shows("• After a1")
-        assert (home.project / "a1").exists()
-        board.rests()
+        made = Answering(pane, home, model, board, "Would you like|Which colour", "• ")
+        first, *_ = [made.play(row) for row in ROWS if row.cli == "codex"]
         assert first.says("allow") in (
             "it has already been answered",
             "Codex now asks something else",
         )
-
-        asking = scene("deny", "esc touch b1; say After b1")
-        assert asking.says("deny") == ""
-        pane.shows("• After b1")
-        told(model, "rejected by user")
-        assert not (home.project / "b1").exists()
-        board.rests()
-
-        asking = scene("stop", "esc touch c1; say After c1")
-        before = len(model.requests)
-        assert asking.says("stop") == ""
-        pane.shows("Conversation interrupted")
-        board.rests()
-        assert len([r for r in model.requests[before:] if r.get("tools")]) == 0
-
-        asking = scene("always", "esc touch d1; say After d1")
-        assert asking.says("always") == ""
-        pane.shows("• After d1")
-        board.rests()
-        say(pane, "DO: esc touch d1; say Not asked again")
-        pane.shows("• Not asked again")
-        board.rests()
-
-        asking = scene("question", "ask; say Thanks")
-        assert asking.says("choose", answers={"Which colour do you want?": ["Blue"]}) == ""
-        told(model, '"answers":["Blue"]')
-        pane.shows("• Thanks")
-        board.rests()
-
-        asking = scene("question, typed", "ask; say Thanks again")
-        assert asking.says("choose", answers={"Which colour do you want?": "a pale green"}) == ""
-        told(model, "a pale green")
-        pane.shows("• Thanks again")
-        board.rests()
-
-        asking = scene("the user first", "esc touch e1; say After e1")
-        pane.press("y")
-        pane.shows("• After e1")
-        why = asking.says("deny")
-        print("  refused:", why)
-        assert why and (home.project / "e1").exists()
-        board.rests()
-
-        counts: list[int] = []
+        made.user_first("esc touch", "y", "deny")
         for n in range(10):
-            asking = scene("several at once", f"esc touch f{n}; say After f{n} again")
-            work = [partial(asking.says, c) for c in ("allow", "deny", "allow")]
-            said = both(work)
-            counts.append(said.count(""))
-            print("  ", said, (home.project / f"f{n}").exists())
-            allowed = said[0] == "" or said[2] == ""
-            pane.shows(f"• After f{n} again")
-            assert allowed == (home.project / f"f{n}").exists()
-            board.rests()
-        print("  counted:", counts)
-
-        asking = scene("the user and we at once", "esc touch g1; say After g1")
-        said = both([lambda: asking.says("allow"), lambda: pane.press("Escape") or ""])
-        print("  ", said, (home.project / "g1").exists())
+            made.at_once("esc touch", n, "deny", most=3)
+        asking = made.asks("the user and we at once", "esc touch g1; say After g1")
+        said = at_once([lambda: asking.says("allow"), lambda: pane.press("Escape") or ""])
+        print("  ", said, made.has("g1"))
         rest(1)
         board.rests()
 
-        asking = scene("two in a row", "esc touch h1 & esc touch h2; say After h")
+        asking = made.asks("two in a row", "esc touch h1 & esc touch h2; say After h")
         assert asking.request.parts[0].text == "touch h1"
         assert asking.says("allow") == ""
         eventually(lambda: [a for a in board.waits() if a.request.parts[0].text == "touch h2"])
         second = board.waits()[0]
         assert asking.says("allow")  # the first is over
         assert second.says("deny") == ""
-        pane.shows("• After h")
-        assert (home.project / "h1").exists() and not (home.project / "h2").exists()
+        made.shows("After h")
+        assert made.has("h1") and not made.has("h2")
         board.rests()
 
-        asking = scene("terminal killed", "esc touch j1; say After j1")
+        asking = made.asks("terminal killed", "esc touch j1; say After j1")
         os.kill(pane.pid, 9)
         eventually(lambda: pane.dead)
-        print(
-            "  after the kill:", asking.says("allow") or "taken", board.shared.board.sessions.keys()
-        )
-        eventually(lambda: (home.project / "j1").exists())
-
+        print("  after the kill:", asking.says("allow") or "taken")
+        eventually(lambda: made.has("j1"))
         board.rests()
         other = cli.open()
         say(other, "DO: esc touch k1; say After k1")
         asking = board.waits()[0]
         cli.close()
         print("  server killed:", asking.says("allow"))
-        assert not (home.project / "k1").exists()
+        assert not made.has("k1")
     print("codex: done")
 
 
 def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
+    """Without the plugin, by HTTP, which the server then listens to."""
     with place() as (home, tmux, board), opencode.running(home, tmux, args) as (pane, model):
-
-        def scene(name: str, script: str) -> Asking:
-            say(pane, f"DO: {script}")
-            asking = board.waits()[0]
-            if not plugin:
-                (home.bellboard / "opencode" / str(asking.asked.pid)).unlink(missing_ok=True)
-            pane.shows("Permission required|Which colour")
-            asking.cli.find(asking.asked)
-            print(f"opencode: {name}: {asking.request.title}", asking.request.choices)
-            return asking
-
-        asking = scene("allow", "run touch a1; say After a1")
-        t = time.monotonic()
-        assert asking.says("allow") == ""
-        print(f"  taken after {time.monotonic() - t:.3f} s")
-        pane.shows("(?m)^ +After a1")
-        assert (home.project / "a1").exists()
-        board.rests()
-        assert asking.says("allow")
-
-        asking = scene("deny", "run touch b1; say After b1")
-        assert asking.says("deny", message="use another name") == ""
-        told(model, "use another name")
-        pane.shows("(?m)^ +After b1")
-        assert not (home.project / "b1").exists()
-        board.rests()
-
-        asking = scene("stop", "edit c1; say After c1")
-        assert asking.says("stop") == ""
-        board.rests()
-        assert not (home.project / "c1").exists()
-
-        asking = scene("question", "ask; say Thanks")
-        assert asking.says("choose", answers={"Which colour do you want?": ["Blue"]}) == ""
-        told(model, "Blue")
-        pane.shows("(?m)^ +Thanks")
-        board.rests()
-
-        asking = scene("question, not answered", "ask; say Never")
-        assert asking.says("stop") == ""
-        board.rests()
-
-        asking = scene("the user first", "run touch e1; say After e1")
-        pane.press("Enter")
-        pane.shows("(?m)^ +After e1")
-        print("  refused:", why := asking.says("stop"))
-        assert why
-        board.rests()
-
+        asks = "Permission required|Which colour"
+        made = Answering(pane, home, model, board, asks, "(?m)^ +", hides=not plugin)
+        *rows, always = (row for row in ROWS if row.cli == "opencode")  # it then asks less
+        first, *_ = map(made.play, rows)
+        assert first.says("allow")
+        made.user_first("run touch", "Enter", "stop")
         for n in range(10):
-            asking = scene("several at once", f"run touch f{n}; say After f{n} again")
-            work = [partial(asking.says, c) for c in ("allow", "stop", "allow")]
-            said = both(work)
-            print("  ", said)
-            assert said.count("") == 1
-            board.rests()
-            eventually(lambda n=n, said=said: (said[1] != "") == (home.project / f"f{n}").exists())
-            rest(0.5)
-
+            made.at_once("run touch", n, "stop", most=1)
         say(pane, "DO: run touch h1 & run touch h2; say After h")
         waiting = {a.request.parts[0].text: a for a in board.waits(2)}
         assert waiting["touch h2"].says("allow") == ""
         assert waiting["touch h1"].says("allow") == ""
-        pane.shows("(?m)^ +After h")
-        print("opencode: two requests at once")
+        made.shows("After h")
+        print("two requests at once")
         board.rests()
 
-        asking = scene("subagent", "spawn DO+ run touch i1 ~ say Sub done; say Parent done")
+        asking = made.asks("subagent", "spawn DO+ run touch i1 ~ say Sub done; say Parent done")
         print("  ", asking.request.thread, asking.request.session_id)
         assert asking.says("allow") == ""
-        eventually(lambda: (home.project / "i1").exists())
-        pane.shows("(?m)^ +Parent done")
+        eventually(lambda: made.has("i1"))
+        made.shows("Parent done")
         board.rests()
-
-        asking = scene("always", "run touch d1; say After d1")
-        assert asking.says("always") == ""
-        pane.shows("(?m)^ +After d1")
-        say(pane, "DO: run touch d2; say Not asked")
-        pane.shows("(?m)^ +Not asked")
-        board.rests()
-
-        asking = scene("killed", "edit j1; say After j1")
+        made.play(always)
+        asking = made.asks("killed", "edit j1; say After j1")
         os.kill(asking.asked.pid, 9)
         eventually(lambda: pane.dead)
         print("  refused:", why := asking.says("allow"))
