@@ -236,7 +236,11 @@ def test_a_file_is_compared_by_path(path: str, folders: tuple[str, ...], is_so: 
     assert dialog.is_about(path, "", folders) is is_so
 
 
-@pytest.mark.parametrize("screen", [FETCH, FETCH_BEFORE], ids=["2.1.330", "2.1.119"])
+@pytest.mark.parametrize(
+    "screen",
+    [FETCH, FETCH_BEFORE, FETCH.replace("what is it", "what is it,\n   and whose")],
+    ids=["2.1.330", "2.1.119", "a prompt of two rows"],
+)
 def test_a_url_is_compared_in_full(screen: str) -> None:
     """Text below the URL is not part of it."""
     dialog = dialog_of(screen.splitlines())

@@ -315,6 +315,22 @@ def test_each_agent_on_path_is_named_with_how_it_is_known(home: Home) -> None:
 
 
 @pytest.mark.files
+@pytest.mark.parametrize(
+    ("there", "level"), [("0.18.6", "error"), ("0.19", "ok"), ("0.19.0rc1", "ok"), ("1.0", "ok")]
+)
+def test_a_package_that_is_too_old_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, level: str
+) -> None:
+    """With what to install."""
+    (metadata := tmp_path / "msgspec-0.dist-info" / "METADATA").parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: msgspec\nVersion: {there}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    [fact] = [fact for fact in diagnosis_of_state.versions() if f"msgspec {there}" in fact.text]
+    assert level == fact.level
+    assert ("'msgspec>=0.19'" in fact.advice) == (level == "error")
+
+
+@pytest.mark.files
 def test_advice_can_be_pasted_into_a_shell(home: Home) -> None:
     """Folders may have any name."""
     spool = made(home.root / "my state")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.storage import machines
-from bellboard.system.remotely import command_of
+from bellboard.system.remotely import command_of, sockets
 from far_feed import FarFeed
 from hosting import RecordedHost
 from rig import warm
@@ -22,6 +22,7 @@ from rig.machines import set_followed
 from rig.waiting import eventually
 
 pytestmark = [pytest.mark.files]
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 
 
 def run(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
@@ -303,3 +304,22 @@ def test_the_words_for_another_machine_pass_through_a_shell(home: Home, tmp_path
         argv = ["sh", "-c", made[-1]] if machine[0] == "ssh" else made
         shown = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
         assert shown.stdout == "<goto><it's a; $HOME `x`><--attach>"
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "is_used"),
+    [
+        (0o700, os.geteuid(), True),
+        (0o750, os.geteuid(), False),
+        pytest.param(0o700, 54321, False, marks=only_root),
+    ],
+)
+def test_ssh_gets_a_folder_for_its_sockets_only_if_it_is_private(
+    home: Home, mode: int, owner: int, is_used: bool
+) -> None:
+    """Somebody may have made it in a folder that is shared; ours is too long for a socket."""
+    folder = home.root / "bellboard"
+    folder.mkdir()
+    folder.chmod(mode)
+    os.chown(folder, owner, -1)
+    assert sockets(f"{home.root}/{'x' * 50}", str(home.root)) == (str(folder) if is_used else "")

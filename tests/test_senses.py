@@ -148,5 +148,9 @@ def test_a_terminal_is_read_for_its_attempts_and_each_is_reported_once(home: Hom
             await desk.rescan()
             reported.append(desk.kinds().count("screen busy"))
         assert reported[1] == reported[-1]  # its screen is needed once the first one was folded
+        desk.observer.hand_in(SID, pid, rows.replace("attempt 4", "attempt 3").splitlines())
+        said = [f.line["screen"] for _, f in desk.found if "screen" in f.line]
+        # Since when the first one was shown, nobody saw.
+        assert [True, False] == [row.get("found", False) for row in (said[0], said[-1])]
 
     run(home, test)
