@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bellboard.core import feed
 from bellboard.core.feed import (
     LONGEST,
+    SILENT_AFTER,
     Cursor,
     FeedChange,
     FeedProblem,
@@ -58,8 +59,11 @@ class Reader:
         self.rows: dict[tuple[str, str], Row] = {}
         self.seq = 0
         for n in range(3):
-            beat = msgspec.json.encode({"type": "hello", "feed": 1, "machine": f"m{n}"})
-            self.followed.row(Key(f"m{n}"), self.item(beat), 0.0)
+            self.beat(f"m{n}", age=0.0)
+
+    def beat(self, machine: str, age: float) -> None:
+        beat = msgspec.json.encode({"type": "hello", "feed": 1, "machine": machine})
+        self.followed.row(Key(machine), self.item(beat), age)
 
     def item(self, data: bytes) -> Stored:
         self.seq += 1
@@ -197,6 +201,15 @@ def test_only_wanted_agents_and_repositories_are_followed() -> None:
     reader.put(0, "working", repository="acme/web")
     reader.take()
     assert {"s3"} == {sid for _, sid in reader.rows}
+
+
+def test_a_machine_that_fell_silent_before_it_is_followed_is_reported_as_lost() -> None:
+    """Its rows are still stored, and would look as if it were there."""
+    reader = Reader()
+    reader.beat("gone", age=SILENT_AFTER + 1.0)
+    reader.followed.complete()
+    said = [machine for machine, said in reader.followed.take(0.0) if isinstance(said, FeedProblem)]
+    assert ["gone"] == said
 
 
 def test_a_machine_that_is_gone_for_long_gives_its_place_to_another(
