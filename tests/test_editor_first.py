@@ -173,6 +173,11 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     editor.press("l")
     editor.shows("error: no network")
     assert not editor.lua(RUNS)
+    editor.command("ClaudeSessions build")
+    asks(editor, "could not be installed")
+    (home.root / "offline").unlink()
+    editor.press("r")
+    editor.shows("packages installed with uv")
 
 
 #: vim.pack has updated the plugin.
