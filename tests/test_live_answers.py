@@ -1,6 +1,7 @@
 """What is answered and what is sent is what the real CLI takes: the model's next request has it.
 
-One session and a few of each; `make live ONLY=answers` and `ONLY="answers sending"` do them all.
+A hook that waits never holds it up. One session and a few of each; `make live ONLY=answers` and
+`ONLY="answers sending"` do them all.
 """
 
 from __future__ import annotations
@@ -8,15 +9,19 @@ from __future__ import annotations
 import pytest
 
 from live.answers.giving import CASES, give
-from live.answers.place import place
+from live.answers.place import place, serving
 from live.answers.sending import works
 from rig import claude_code
+from rig.waiting import eventually
 
 pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(300)]
 
 SOME = (
     *("permission: stop", "permission: edit", "permission: allow"),
     *("make: always", "touch: edits", "questions: choose"),
+)
+ALLOW = (
+    b'{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}'
 )
 
 
@@ -41,3 +46,35 @@ def test_a_prompt_is_queued_while_it_works_and_esc_interrupts() -> None:
         told = dict(works(made))
     assert told == dict.fromkeys(told, "")
     assert {"queued", "interrupted"} <= told.keys()
+
+
+@pytest.mark.parametrize("version", [claude_code.VERSION, "2.1.76"])
+def test_a_permission_is_answered_by_the_hook_or_in_the_terminal(version: str) -> None:
+    """The dialog shows meanwhile; the question's end releases the hook; /exit does not wait."""
+    with place(version) as made, serving(made):
+        cli, spool = made.start("session"), made.spool
+
+        def waiting() -> list[str]:
+            return [name for name in made.left() if spool.pipes.is_read(name)]
+
+        def asks() -> str:
+            cli.submit("play:perm please")
+            cli.shows(r"❯ 1\. Yes")
+            return eventually(waiting, "a hook that waits")[0]
+
+        channel = asks()
+        # A hook takes its pipe before its event is there.
+        item = eventually(lambda: spool.questions.read(spool.pipes.owner(channel)), "its event")
+        assert spool.pipes.send(channel, item.name, item.payload, ALLOW)
+        cli.happens("PostToolUse")
+        assert (cli.launch.cwd / "made.txt").exists()
+        cli.happens("Stop")
+        asks()
+        cli.answer("Enter")
+        eventually(lambda: not waiting(), "the end of the hook")
+        cli.happens("Stop", 2)
+        asks()
+        cli.answer("Escape")
+        eventually(lambda: not waiting(), "the end of the hook")
+        cli.shows("Interrupted|rejected|denied")
+        cli.exit()

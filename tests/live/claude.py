@@ -98,7 +98,7 @@ class ClaudeStage(Stage[Agent]):
             self._run_in_shell(started)
         self.add(started)
         screen = None if self.how.tells else lambda: spoken(started.text())
-        self.witness.follow(started.pid, screen, **place(started.pane))
+        self.witness.follow(started.pid, screen, **origin(started.pane))
         if trusted and ready:
             started.ready()
         return started
@@ -292,7 +292,7 @@ class ClaudeStage(Stage[Agent]):
         eventually(found, within=within, pause=GLANCE)
 
 
-def place(terminal: Pane | Terminal) -> dict[str, str]:
+def origin(terminal: Pane | Terminal) -> dict[str, str]:
     """Return a terminal in the form of an origin."""
     if isinstance(terminal, Terminal):
         return {"nvim": str(terminal.editor.socket)}
