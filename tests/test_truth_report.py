@@ -11,6 +11,7 @@ import pytest
 
 from live import seen
 from live.account import Account, most_urgent
+from live.lines import entry, file, gone, hook, tick
 from live.page import page
 from live.public import public
 from live.report import Kept, Row, missed
@@ -131,44 +132,31 @@ def test_the_page_names_every_scene_and_what_the_monkey_found(tmp_path: Path) ->
     assert "| idle, not blocked | reopen | 1 | 4.2 s | 7 |" in text
 
 
-def hook(t: float, pid: int, name: str, **facts: Any) -> dict[str, Any]:
-    return {
-        "t": t,
-        "hook": {"hook_event_name": name, "session_id": "s", **facts},
-        "origin": {"pid": pid},
-    }
-
-
-def file(t: float, pid: int, status: str, waits: str = "") -> dict[str, Any]:
-    record = {"sessionId": "s", "status": status, **({"waitingFor": waits} if waits else {})}
-    return {"t": t, "registry": {"pid": pid, "record": record}}
-
-
 def said(*lines: dict[str, Any]) -> list[tuple[float, float, str]]:
-    stretches = most_urgent(Account([*lines, {"t": 60.0, "tick": {}}]).stretches)
+    stretches = most_urgent(Account([*lines, tick(60.0)]).stretches)
     return [(x.start, x.end, "|".join(sorted(x.allowed))) for x in stretches]
 
 
 def test_of_two_processes_the_more_urgent_one_counts() -> None:
     """The first one's question stays while the second is idle and ends."""
     told = said(
-        file(0.0, 1, "waiting"),
-        file(10.0, 2, "idle"),
-        {"t": 20.0, "process": {"pid": 2, "alive": False}},
-        file(30.0, 1, "busy"),
+        file(0.0, "waiting", 1),
+        file(10.0, "idle", 2),
+        gone(20.0, 2),
+        file(30.0, "busy", 1),
     )
     assert [(0.0, 30.0, "blocked"), (30.0, 60.0, "working")] == told
 
 
 def test_a_turn_continued_by_a_stop_hook_may_end_either_way() -> None:
     """The turn was completed; Esc makes it idle."""
-    entry = {"type": "user", "isMeta": True, "message": {"content": "Stop hook feedback:\ngo on"}}
+    told_on = {"type": "user", "isMeta": True, "message": {"content": "Stop hook feedback:\ngo on"}}
     told = said(
-        hook(0.0, 1, "UserPromptSubmit", prompt="go"),
-        file(0.0, 1, "busy"),
-        hook(10.0, 1, "Stop"),
-        {"t": 10.1, "transcript": {"session_id": "s", "entry": entry}},
-        file(20.0, 1, "idle"),
+        hook(0.0, "UserPromptSubmit", 1, prompt="go"),
+        file(0.0, "busy", 1),
+        hook(10.0, "Stop", 1),
+        entry(10.1, told_on),
+        file(20.0, "idle", 1),
     )
     assert [(0.0, 20.0, "working"), (20.0, 60.0, "completed|idle")] == told
 
@@ -176,29 +164,29 @@ def test_a_turn_continued_by_a_stop_hook_may_end_either_way() -> None:
 def test_a_stop_whose_hooks_take_seconds_is_no_end() -> None:
     """The file says busy until they have finished."""
     told = said(
-        hook(0.0, 1, "UserPromptSubmit", prompt="go"),
-        file(0.0, 1, "busy"),
-        hook(10.0, 1, "Stop"),
-        file(14.0, 1, "idle"),
+        hook(0.0, "UserPromptSubmit", 1, prompt="go"),
+        file(0.0, "busy", 1),
+        hook(10.0, "Stop", 1),
+        file(14.0, "idle", 1),
     )
     assert [(0.0, 14.0, "working"), (14.0, 60.0, "completed")] == told
 
 
 def test_a_queued_prompt_does_not_end_a_question() -> None:
     """The file still says waiting."""
-    told = said(file(0.0, 1, "waiting"), hook(10.0, 1, "UserPromptSubmit"), file(13.0, 1, "busy"))
+    told = said(file(0.0, "waiting", 1), hook(10.0, "UserPromptSubmit", 1), file(13.0, "busy", 1))
     assert [(0.0, 13.0, "blocked"), (13.0, 60.0, "working")] == told
 
 
 def test_a_dialog_is_the_agents_own_if_a_tool_of_the_turn_waits() -> None:
     """In auto mode, a dialog is a question; a dialog that the user opens at rest is not."""
     told = said(
-        file(0.0, 1, "busy"),
-        hook(1.0, 1, "PreToolUse", tool_use_id="a"),
-        file(2.0, 1, "waiting", "dialog open"),
-        file(10.0, 1, "idle"),
-        hook(10.0, 1, "Stop"),
-        file(20.0, 1, "waiting", "dialog open"),
+        file(0.0, "busy", 1),
+        hook(1.0, "PreToolUse", 1, tool_use_id="a"),
+        file(2.0, "waiting", 1, "dialog open"),
+        file(10.0, "idle", 1),
+        hook(10.0, "Stop", 1),
+        file(20.0, "waiting", 1, "dialog open"),
     )
     assert [(0.0, 2.0, "working"), (2.0, 10.0, "blocked")] == told[:2]
     assert 20.0 == told[-1][1]

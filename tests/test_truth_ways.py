@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from live.account import Stretch, Wrong
+from live.lines import PID, Line, file, hook, report, tick
 from live.own import ways
 from live.own.page import causes
 from live.own.reported import FILE_LATER, LEFT, WHICH_END, Difference
@@ -19,49 +19,29 @@ from live.report import Row
 
 pytestmark = pytest.mark.pure
 
-Line = dict[str, Any]
-PID = 7
-
-
-def hook(t: float, name: str, **facts: Any) -> Line:
-    payload = {"hook_event_name": name, "session_id": "s", **facts}
-    return {"t": t, "hook": payload, "origin": {"pid": PID, "agent": "claude"}}
-
-
-def file(t: float, status: str, pid: int = PID) -> Line:
-    record = {"pid": pid, "sessionId": "s", "procStart": "5", "status": status}
-    return {"t": t, "registry": {"pid": pid, "record": record}}
-
-
-def says(t: float, body: str, pid: int = PID) -> Line:
-    return {
-        "t": t,
-        "osc7501": {"pid": pid, "body": f"state={body}:app=claude-code"},
-    }
-
 
 #: A permission that is asked after a second, and given ten seconds later.
 TURN = [
     hook(100.0, "SessionStart", source="startup"),
     file(100.0, "idle"),
-    says(102.0, "idle"),
+    report(102.0, "idle"),
     hook(110.0, "UserPromptSubmit", prompt="go"),
     file(110.0, "busy"),
-    says(110.0, "working"),
+    report(110.0, "working"),
     hook(120.0, "PreToolUse", tool_name="Bash", tool_use_id="a"),
     hook(120.0, "PermissionRequest", tool_name="Bash"),
     file(120.0, "waiting"),
-    says(120.0, "blocked:kind=permission"),
+    report(120.0, "blocked:kind=permission"),
     hook(126.0, "Notification", notification_type="permission_prompt"),
     file(130.0, "busy"),
-    says(130.0, "working"),
-    says(131.0, "working:id=a1"),
-    says(140.0, "clear:id=a1"),
+    report(130.0, "working"),
+    report(131.0, "working:id=a1"),
+    report(140.0, "clear:id=a1"),
     hook(140.0, "PostToolUse", tool_name="Bash", tool_use_id="a"),
     hook(150.0, "Stop"),
     file(150.0, "idle"),
-    says(150.0, "done"),
-    {"t": 160.0, "tick": {}},
+    report(150.0, "done"),
+    tick(160.0),
 ]
 
 
@@ -109,7 +89,7 @@ def test_the_rules_that_decide_are_counted_by_what_the_program_had_reported(
     tmp_path: Path,
 ) -> None:
     """The program reports a question at once here, the end of the turn half a second later."""
-    trace = [says(x["t"] + 0.5, "done") if "done" in str(x) else x for x in TURN]
+    trace = [report(x["t"] + 0.5, "done") if "done" in str(x) else x for x in TURN]
     (tmp_path / "turn.jsonl").write_text("".join(json.dumps(x) + "\n" for x in trace))
     table = {rule: row for (rule, _), row in decided([tmp_path / "turn.jsonl"]).items()}
     assert 1 == table["begin"].unsaid

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from live.account import INTERRUPTED
+from live.lines import PID, entry, file, gone, hook, tick
 from live.walks import actions
 from live.walks.actions import Action, Walk
 from live.walks.judge import judged
@@ -18,7 +19,6 @@ from playback import play
 
 pytestmark = pytest.mark.pure
 
-PID = 41
 WALK = Walk(1, "2.1.330", tuple(Action("press", str(n), n % 2) for n in range(12)))
 
 
@@ -60,29 +60,13 @@ def test_removed_actions_keep_their_time() -> None:
     assert short.actions[0].pause > WALK.actions[0].pause
 
 
-def line(t: float, **what: Any) -> dict[str, Any]:
-    return {"t": t, **what}
-
-
-def hook(t: float, name: str, pid: int = PID, **facts: Any) -> dict[str, Any]:
-    payload = {"hook_event_name": name, "session_id": "s", "cwd": "/p", **facts}
-    origin = {"agent": "claude", "pid": pid, "tty": f"/dev/pts/{pid}"}
-    return line(t, hook=payload, origin=origin)
-
-
-def file(t: float, status: str, pid: int = PID) -> dict[str, Any]:
-    record = {"pid": pid, "sessionId": "s", "cwd": "/p", "procStart": "1", "status": status}
-    record |= {"version": "2.1.330", "statusUpdatedAt": 1000 * t}
-    return line(t, registry={"pid": pid, "record": record})
-
-
 TRACE = [
     hook(100.0, "SessionStart", source="startup"),
     file(100.1, "idle"),
     hook(102.0, "UserPromptSubmit", prompt="go"),
     file(102.1, "busy"),
     file(110.0, "idle"),
-    line(115.0, tick={}),
+    tick(115.0),
 ]
 
 
@@ -108,7 +92,7 @@ def test_what_nobody_could_know_is_not_counted() -> None:
 
 def test_errors_of_the_rules_are_reported_even_if_not_shown() -> None:
     trace = [*TRACE[:4], hook(103.0, "PreToolUse", tool_name="Bash", tool_use_id="t")]
-    trace += [line(103.1, process={"pid": PID, "alive": False}), file(103.2, "busy"), TRACE[-1]]
+    trace += [gone(103.1), file(103.2, "busy"), TRACE[-1]]
     shown = changes((100.0, "idle"), (102.0, "working"))
     found = judged(Walked(WALK, trace, shown)).wrongs
     assert [("None", False)] == [(w.shown, w.live) for w in found]
@@ -133,9 +117,9 @@ def test_a_queued_prompt_that_is_interrupted_leaves_the_session_idle(
         hook(104.0, "UserPromptSubmit", prompt="next", prompt_id="first"),
         hook(106.0, "Stop", prompt_id="first"),
         file(106.02, "busy"),
-        line(106.1, transcript={"session_id": "s", "entry": {**said, "promptId": prompt}}),
+        entry(106.1, {**said, "promptId": prompt}),
         file(106.12, "idle"),
-        line(115.0, tick={}),
+        tick(115.0),
     ]
     steps = changes((100.0, "idle"), (102.0, "working"), (106.15, shown))
     verdict = judged(Walked(WALK, trace, steps))
@@ -145,15 +129,13 @@ def test_a_queued_prompt_that_is_interrupted_leaves_the_session_idle(
 def test_a_dialog_that_opens_after_an_interrupt_is_the_users() -> None:
     """Such as the one of a double Esc, while an agent works on: no tool of the turn waits."""
     said = {"type": "user", "message": {"content": [{"type": "text", "text": INTERRUPTED + "]"}]}}
-    dialog = file(106.0, "waiting")
-    dialog["registry"]["record"]["waitingFor"] = "dialog open"
     trace = [
         *TRACE[:4],
         hook(103.0, "PreToolUse", tool_name="AskUserQuestion", tool_use_id="t"),
-        line(105.0, transcript={"session_id": "s", "entry": said}),
+        entry(105.0, said),
         file(105.02, "busy"),
-        dialog,
-        line(115.0, tick={}),
+        file(106.0, "waiting", waits="dialog open"),
+        tick(115.0),
     ]
     verdict = judged(Walked(WALK, trace, changes((100.0, "idle"), (102.0, "working"))))
     assert [] == [w for w in (*verdict.wrongs, *verdict.late) if w.live]
@@ -176,7 +158,7 @@ TWO = [
     hook(106.0, "Stop", prompt_id="p"),
     file(106.1, "idle"),
     file(110.0, "idle", OTHER),  # after Esc
-    line(115.0, tick={}),
+    tick(115.0),
 ]
 
 
@@ -184,14 +166,14 @@ TWO = [
     ("lines", "shown"),
     [
         (TWO, "completed"),
-        ([*TWO[:-1], hook(111.0, "SessionEnd"), line(115.0, tick={})], "completed"),
+        ([*TWO[:-1], hook(111.0, "SessionEnd"), tick(115.0)], "completed"),
         (
             [
                 *TWO[:-1],
                 hook(111.0, "UserPromptSubmit", OTHER, prompt="more", prompt_id="r"),
                 file(111.1, "busy", OTHER),
                 file(112.0, "idle", OTHER),
-                line(118.0, tick={}),
+                tick(118.0),
             ],
             "idle",
         ),

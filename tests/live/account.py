@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
-from live.report import Row
+from live.report import Line, Row
 
-Line = dict[str, Any]
 Allowed = frozenset[str]
 
 SLACK: Final = 0.35  # seconds around each change: the distance between the CLI's file and its hooks

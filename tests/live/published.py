@@ -9,13 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Final
+from typing import Final
 
 from bellboard.storage.spool import Spool
+from live.report import Line
 from rig.home import Home
 from rig.waiting import eventually
-
-Line = dict[str, Any]
 
 OURS: Final = re.compile(r"\(\w+\.py:\d+\)")  # in a health note: a failure of our code
 

@@ -6,7 +6,9 @@ import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+Line = dict[str, Any]  # of a trace
 
 AGREES: Final = 0.999  # share of the time, with all evidence
 SLOWEST: Final = 0.5  # seconds until a change is shown

@@ -20,7 +20,7 @@ import msgspec
 from bellboard.agents.registry import agent_of
 from live.account import SLACK
 from live.published import Published
-from live.report import Row
+from live.report import Line, Row
 from live.stage import PRESS, How, Stage
 from live.stands import Settings, Stand, Status
 from rig import home as homes
@@ -32,7 +32,6 @@ from rig.terminal import Terminal
 from rig.tmux import Pane
 from rig.waiting import eventually, leniency, rest
 
-Line = dict[str, Any]
 Mark = tuple[float, str]
 
 FORETOLD: Final = 0.3  # seconds after its hook in which a CLI draws what that says

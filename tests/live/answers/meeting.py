@@ -9,9 +9,9 @@ import random
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Final, Protocol
+from typing import Final
 
 from bellboard.screen.prompt import SOON
 from live.answers.leaving import hooks
@@ -40,6 +40,9 @@ POPUP: Final = [
     *(*PROGRAM, "answer", "--popup"),
 ]
 
+#: Somebody who answers: the action, and the outcome that is reported back.
+Way = tuple[Callable[[], object], Callable[[], str]]
+
 
 class Meeting:
     """A session that asks again and again, and what answers it.
@@ -61,13 +64,13 @@ class Meeting:
         self.cli.submit(f"play:r{step} please")
         digest = eventually(self.digest, "a request")
         yes, no = PAIRS[pair]
-        ways: list[Way] = [WAYS[name](self, step, n, digest) for n, name in enumerate((yes, no))]
+        ways = [WAYS[name](self, step, n, digest) for n, name in enumerate((yes, no))]
         wait = random.uniform(-SPREAD, SPREAD)
         first, second = ways if wait > 0 else ways[::-1]
-        first.act()
+        first[0]()
         rest(abs(wait))
-        second.act()
-        said = [eventually(way.said, f"a reply to {pair}") for way in ways]
+        second[0]()
+        said = [eventually(reply, f"a reply to {pair}") for _, reply in ways]
         eventually(lambda: spoken(self.cli.text()) == "idle", "the end of the turn")
         eventually(lambda: not hooks(self.cli), "no hook that waits")
         self.check(step, (yes, no), said)
@@ -87,80 +90,58 @@ class Meeting:
         return str(said["digest"]) if said["way"] == "hook" else ""
 
 
-class Way(Protocol):
-    """Somebody who answers: the action, and the outcome that is reported back."""
-
-    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None: ...
-
-    def act(self) -> None: ...
-
-    def said(self) -> str: ...
+def user(meeting: Meeting, step: int, n: int, digest: str) -> Way:
+    """Answer at the terminal of the session, where nobody is told anything."""
+    return lambda: meeting.cli.press("Escape"), lambda: "-"
 
 
-class User:
-    """At the terminal of the session, who is told nothing."""
+def nvim(meeting: Meeting, step: int, n: int, digest: str) -> Way:
+    """Answer in a Neovim, each time one of two."""
+    editor, sid = meeting.editors[n], meeting.sid
+    answer = {**NO, "digest": digest} if n else {"choice": "allow", "digest": digest}
 
-    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None:
-        self._cli = meeting.cli
-
-    def act(self) -> None:
-        self._cli.press("Escape")
-
-    def said(self) -> str:
-        return "-"
-
-
-class Nvim:
-    """A Neovim, each time one of two."""
-
-    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None:
-        self._editor, self._sid = meeting.editors[n], meeting.sid
-        self._answer = {**NO, "digest": digest} if n else {"choice": "allow", "digest": digest}
-
-    def act(self) -> None:
-        self._editor.nvim.exec_lua(GIVE, self._sid, self._answer, async_=True)
-
-    def said(self) -> str:
-        reply = self._editor.lua(REPLY)
+    def said() -> str:
+        reply = editor.lua(REPLY)
         return str(reply.get("why") or reply["text"]) if reply else ""
 
-
-class Shell:
-    """A command."""
-
-    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None:
-        given = ("deny", "--message", DENIED) if n else ("allow",)
-        self._argv = [*PROGRAM, "answer", meeting.sid, *given, "--digest", digest]
-        self._env = meeting.made.home.env
-
-    def act(self) -> None:
-        out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        self._started: subprocess.Popen[str] = subprocess.Popen(self._argv, env=self._env, **out)
-
-    def said(self) -> str:
-        return self._started.communicate(timeout=PATIENCE)[0].strip()
+    return lambda: editor.nvim.exec_lua(GIVE, sid, answer, async_=True), said
 
 
-class Popup:
-    """A popup that is always open, and notes what became of its last answer."""
+def shell_command(meeting: Meeting, step: int, n: int, digest: str) -> Way:
+    """Answer with a command."""
+    given = ("deny", "--message", DENIED) if n else ("allow",)
+    argv = [*PROGRAM, "answer", meeting.sid, *given, "--digest", digest]
+    out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    started: list[subprocess.Popen[str]] = []
 
-    def __init__(self, meeting: Meeting, step: int, n: int, digest: str) -> None:
-        assert meeting.popup is not None
-        self._pane = meeting.popup
-        self._pane.shows(rf"(?s)touch x{step}\.txt.*go terminal")
-        rest(SOON + 0.2)
+    def act() -> None:
+        started.append(subprocess.Popen(argv, env=meeting.made.home.env, **out))
 
-    def act(self) -> None:
-        self._pane.press("A")
+    return act, lambda: started[0].communicate(timeout=PATIENCE)[0].strip()
 
-    def said(self) -> str:
+
+def popup(meeting: Meeting, step: int, n: int, digest: str) -> Way:
+    """Answer in a popup that is always open, and notes what became of its last answer."""
+    assert meeting.popup is not None
+    pane = meeting.popup
+    pane.shows(rf"(?s)touch x{step}\.txt.*go terminal")
+    rest(SOON + 0.2)
+
+    def said() -> str:
         """Return its last note, once it has nothing to ask: it shows the last three."""
-        rows = self._pane.text().splitlines()
+        rows = pane.text().splitlines()
         over = [n for n, row in enumerate(rows) if "No more requests" in row]
         return rows[over[0] - 1].strip() if over else ""
 
+    return lambda: pane.press("A"), said
 
-WAYS: Final[dict[str, type[Way]]] = {"user": User, "Neovim": Nvim, "shell": Shell, "popup": Popup}
+
+WAYS: Final[dict[str, Callable[[Meeting, int, int, str], Way]]] = {
+    "user": user,
+    "Neovim": nvim,
+    "shell": shell_command,
+    "popup": popup,
+}
 #: Who says yes, and who says no.
 PAIRS: Final = {
     "editors": ("Neovim", "Neovim"),

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from bellboard.agents.claude.agent import ClaudeCode
 from bellboard.core import program_status
 from bellboard.core.program_status import stated
 from live.account import ANY, AT_REST, Allowed, of_process
-
-Line = dict[str, Any]
+from live.report import Line
 
 #: What a report says, in the words of the board.
 WORDS: Final = {"idle": "idle", "working": "working", "blocked": "blocked", "error": "error"}

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from live.report import Row
+from live.report import Line, Row
 from live.screens import judged_by_screens
 from live.stands import SPEAKING, Stand
 from playback import TRACES, play, read_lines
-
-Line = dict[str, Any]
 
 RECORDED: Final = sorted((TRACES / "own_reports").glob("*.jsonl"))
 TYPED: Final = "it takes what you type for a sign that you have seen how the turn ended"
