@@ -21,7 +21,7 @@ from rig import warm
 from rig.home import Home
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
-from test_lookout import SID, Desk, record, run
+from test_lookout import SID, MinimalHost, record, run
 
 pytestmark = pytest.mark.tmux
 
@@ -118,7 +118,7 @@ def test_a_background_session_is_in_the_terminal_that_shows_it(home: Home, tmux:
     job = subprocess.Popen(["sleep", "60"])
     attach = f"exec -a claude bash attach {SID[:8]}"
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         path = record(home, job.pid, kind="bg", status="idle", statusUpdatedAt=1_700_000_000_000)
         desk.observer.changed({str(path)})
         await desk.settle()

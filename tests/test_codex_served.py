@@ -17,7 +17,7 @@ from bellboard.system.threads import RUNNING, Thread
 from rig.home import Home
 from rig.waiting import leniency
 from test_codex_server import ITEM, PAYLOAD, Fake, fake
-from test_lookout import Desk, run
+from test_lookout import MinimalHost, run
 
 pytestmark = pytest.mark.files
 FIRST, SECOND = "01a1ffc4-27ac", "01a1ffc4-4b5e"
@@ -32,13 +32,13 @@ def state(thread: str, kind: str, *flags: str, **more: Any) -> dict[str, Any]:
     return {"method": "thread/status/changed", "params": params, **more}
 
 
-async def hook(desk: Desk, codex: Fake, event: str, sid: str = FIRST, **more: Any) -> None:
+async def hook(desk: MinimalHost, codex: Fake, event: str, sid: str = FIRST, **more: Any) -> None:
     payload = {**more, "session_id": sid, "hook_event_name": event}
     origin = {"agent": "codex", "pid": codex.process.pid, "shared": True}
     await desk.fold(hook=payload, origin=origin)
 
 
-def heard(desk: Desk) -> list[str]:
+def heard(desk: MinimalHost) -> list[str]:
     lines = [f.line["server"] for _, f in desk.found if "server" in f.line]
     return [f"{x['session_id']} {x['says']}" for x in lines]
 
@@ -50,7 +50,7 @@ def listeners() -> int:
 def test_a_granted_permission_shows_at_once(home: Home) -> None:
     """No hook says so, and the terminal of the session is not known."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST, SECOND], status={"type": "active"}) as codex:
             for sid in (FIRST, SECOND):
                 await hook(desk, codex, "UserPromptSubmit", sid)
@@ -78,7 +78,7 @@ def test_a_granted_permission_shows_at_once(home: Home) -> None:
 def test_what_is_late_does_not_start_a_turn_that_has_ended(home: Home) -> None:
     """A state has the time of its message."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             await hook(desk, codex, "UserPromptSubmit")
             await desk.until(lambda: heard(desk))
@@ -96,7 +96,7 @@ def test_what_is_late_does_not_start_a_turn_that_has_ended(home: Home) -> None:
     run(home, test)
 
 
-async def reviewed(desk: Desk, by: str) -> None:
+async def reviewed(desk: MinimalHost, by: str) -> None:
     """Let the log say who decides on the permissions of the turn that has just begun."""
     context = {"type": "turn_context", "payload": {"approvals_reviewer": by}}
     at = datetime.fromtimestamp(desk.board.sessions[FIRST].began, timezone.utc).isoformat()
@@ -107,7 +107,7 @@ async def reviewed(desk: Desk, by: str) -> None:
 def test_a_program_that_decides_asks_nobody(home: Home) -> None:
     """With auto review, the server waits for that."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             await hook(desk, codex, "UserPromptSubmit")
             await reviewed(desk, "auto_review")
@@ -123,7 +123,7 @@ def test_a_program_that_decides_asks_nobody(home: Home) -> None:
 def test_a_question_of_the_agent_is_yours_although_a_program_decides(home: Home) -> None:
     """Auto review decides on permissions only."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             await hook(desk, codex, "UserPromptSubmit")
             await reviewed(desk, "auto_review")
@@ -144,7 +144,7 @@ def test_what_seemed_to_be_left_to_a_program_is_yours_once_that_is_read(
     Once the connection has ended, nothing is known of it.
     """
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             await hook(desk, codex, "UserPromptSubmit")
             await hook(desk, codex, "UserPromptSubmit", SECOND)
@@ -172,7 +172,7 @@ def test_what_seemed_to_be_left_to_a_program_is_yours_once_that_is_read(
 def test_the_states_of_all_threads_are_read_when_a_host_starts(home: Home) -> None:
     """A permission that was granted without a host does not stay blocked."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST, SECOND], status={"type": "active"}) as codex:
             origin = {"agent": "codex", "pid": codex.process.pid, "shared": True}
             for sid in (FIRST, SECOND):
@@ -197,7 +197,7 @@ def test_a_server_that_cannot_be_heard_yet_is_tried_again(
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             with monkeypatch.context() as full:
                 full.setattr(server.Thread, "start", refused)
@@ -212,7 +212,7 @@ def test_a_server_that_cannot_be_heard_yet_is_tried_again(
 def test_a_server_is_heard_again_and_let_go(home: Home) -> None:
     """After it closed the connection, at the next rescan; not for a session that has ended."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             await hook(desk, codex, "UserPromptSubmit")
             await desk.until(lambda: heard(desk))
@@ -234,7 +234,7 @@ def test_a_server_is_heard_again_and_let_go(home: Home) -> None:
 def test_odd_messages_end_a_conversation_at_most(home: Home, odd: Any) -> None:
     """The board stays as it is."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
             await hook(desk, codex, "UserPromptSubmit")
             await desk.until(lambda: heard(desk))
@@ -249,7 +249,7 @@ def test_odd_messages_end_a_conversation_at_most(home: Home, odd: Any) -> None:
 def test_codex_without_a_shared_server_is_not_reported(home: Home) -> None:
     """Such as one that an editor has started: it has no socket."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home) as codex:
             codex.path.unlink()
             await hook(desk, codex, "UserPromptSubmit")
@@ -263,7 +263,7 @@ def test_a_mute_server_is_left(home: Home, monkeypatch: pytest.MonkeyPatch) -> N
     """The server takes the connection, and never answers."""
     monkeypatch.setattr(server, "JOINING", 0.3)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home, mute=True) as codex:
             await hook(desk, codex, "UserPromptSubmit")
             await desk.until(lambda: "does not respond in time" in str(desk.notes()))

@@ -20,7 +20,7 @@ from rig.home import Home
 from rig.waiting import eventually
 from test_codex_served import hook
 from test_codex_server import Fake, fake
-from test_lookout import Desk, run
+from test_lookout import MinimalHost, run
 
 FIRST, SECOND = "01a1ffc4-27ac", "01a1ffc4-4b5e"
 pytestmark = [
@@ -81,7 +81,7 @@ def bound(codex: Fake, made: Terminal) -> bool:
     return any(ssh.peer_of(name) in held for name in processes.descriptors(made.process.pid))
 
 
-async def prompted(desk: Desk, codex: Fake, home: Home, sid: str = FIRST) -> None:
+async def prompted(desk: MinimalHost, codex: Fake, home: Home, sid: str = FIRST) -> None:
     """Prompt a thread; a server reports a start only of one that it has not loaded."""
     if sid not in desk.board.sessions:
         await hook(desk, codex, "SessionStart", sid, cwd=str(home.project))
@@ -91,7 +91,7 @@ async def prompted(desk: Desk, codex: Fake, home: Home, sid: str = FIRST) -> Non
 def test_a_thread_is_shown_in_the_only_terminal_of_its_folder(home: Home) -> None:
     """A jump goes there; threads of others, and other programs, have no such terminal."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home) as codex, terminal(codex) as shown, terminal(codex, "%8", "vim"):
             with terminal(codex, "%9", "codex", "exec"):
                 await prompted(desk, codex, home)
@@ -110,7 +110,7 @@ def test_a_thread_is_shown_in_the_only_terminal_of_its_folder(home: Home) -> Non
 def test_a_thread_ends_with_its_terminal_once_it_is_at_rest(home: Home) -> None:
     """No hook says that somebody has quit; the server goes on with a turn."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home) as codex:
             with terminal(codex) as shown:
                 await prompted(desk, codex, home)
@@ -131,7 +131,7 @@ def test_a_thread_ends_with_its_terminal_once_it_is_at_rest(home: Home) -> None:
 def test_a_thread_that_was_left_is_replaced_by_the_next_one(home: Home) -> None:
     """After /new, and after going back with /resume."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home) as codex, terminal(codex) as shown:
             for sid in (FIRST, SECOND, FIRST):
                 await prompted(desk, codex, home, sid)
@@ -145,7 +145,7 @@ def test_a_thread_that_was_left_is_replaced_by_the_next_one(home: Home) -> None:
 def test_threads_of_several_terminals_end_with_the_last_of_these(home: Home) -> None:
     """Nobody knows which terminal showed a thread: all are older, and use /new."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home) as codex, terminal(codex) as one, terminal(codex, "%2") as other:
             for sid in (FIRST, SECOND):
                 await prompted(desk, codex, home, sid)
@@ -169,7 +169,7 @@ def test_threads_of_several_terminals_end_with_the_last_of_these(home: Home) -> 
 def test_a_terminal_that_ended_while_no_host_ran_ends_its_thread(home: Home) -> None:
     """The next host finds the terminal gone."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with fake(home) as codex:
             await prompted(desk, codex, home)
             await hook(desk, codex, "Stop")

@@ -16,7 +16,7 @@ import pytest
 
 from bellboard.agents.codex.threads import locks_folder, thread_log, threads_in
 from rig.home import Home
-from test_lookout import Desk, run
+from test_lookout import MinimalHost, run
 
 pytestmark = pytest.mark.files
 FIRST, SECOND, THIRD = (f"01a1ffe9-c4e6-77a2-8c34-fc5ddbb8d97{n}" for n in range(3))
@@ -69,7 +69,7 @@ def terminal(home: Home) -> Iterator[Terminal]:
 def test_a_thread_shows_before_its_first_prompt(home: Home, terminal: Terminal) -> None:
     """With the folder that it works in; it ends with its process."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         terminal.opens(FIRST)
         await desk.rescan()
         await desk.until(lambda: desk.statuses() == {FIRST: "idle"})
@@ -116,7 +116,7 @@ def log_folder(home: Home) -> str:
 def test_a_thread_that_is_left_is_replaced_at_once(home: Home, terminal: Terminal) -> None:
     """No hook says so before the next prompt; its terminal is that of the new one."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         terminal.opens(FIRST)
         place = {"tty": "/dev/pts/99", "nvim": "/run/nvim.sock"}
         started = terminal.hook("SessionStart", FIRST)
@@ -146,7 +146,7 @@ def test_the_log_of_a_thread_without_hooks_is_found(home: Home, terminal: Termin
     """By its id, which begins with the time of its start; its folder appears with its prompt."""
     log = Path(log_folder(home))
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         terminal.opens(FIRST)
         await desk.rescan()
         await desk.until(lambda: desk.statuses() == {FIRST: "idle"})

@@ -16,7 +16,7 @@ import pytest
 from bellboard.agents.copilot.sessions import LIMIT, Opened, opened_in
 from bellboard.core.deadlines import LEADS
 from rig.home import Home
-from test_lookout import Desk, run
+from test_lookout import MinimalHost, run
 
 pytestmark = pytest.mark.files
 SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -63,7 +63,7 @@ def test_its_log_says_that_a_permission_was_granted_and_a_turn_interrupted(
 ) -> None:
     """No hook does.  The log appears with the first turn."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         folder_of(home)
         await desk.fold(**hook("sessionStart", sleeper, source="new"))
         await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
@@ -81,7 +81,7 @@ def test_its_log_says_that_a_permission_was_granted_and_a_turn_interrupted(
 
 
 def test_its_log_says_that_it_gave_up(home: Home, sleeper: int) -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         logs(home, "session.start", sessionId=SID)
         await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
         logs(home, "session.error", errorType="authentication", message="no key")
@@ -95,7 +95,7 @@ def test_only_the_list_says_that_it_was_stopped_between_two_tries(home: Home, sl
     """Neither a hook nor its log does; the list that was true before the turn ends nothing."""
     folder_of(home)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         opens(home, sleeper)
         await desk.fold(**hook("sessionStart", sleeper, source="new"))
         await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
@@ -115,7 +115,7 @@ def test_its_log_may_say_a_moment_after_the_list_that_it_gave_up(home: Home, sle
     """The session was never interrupted then."""
     folder_of(home)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         logs(home, "session.start", sessionId=SID)
         await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
         await desk.fold(**hook("errorOccurred", sleeper, error={"message": "500"}))
@@ -131,7 +131,7 @@ def test_its_log_may_say_a_moment_after_the_list_that_it_gave_up(home: Home, sle
 def test_a_terminal_without_a_prompt_is_listed(home: Home, sleeper: int) -> None:
     """The first hook comes with the first prompt, for the same session."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         opens(home, sleeper)
         await desk.rescan()
         await desk.until(lambda: desk.statuses() == {SID: "idle"})
@@ -146,7 +146,7 @@ def test_a_terminal_without_a_prompt_is_listed(home: Home, sleeper: int) -> None
 def test_a_session_without_hooks_that_works_is_followed(home: Home, sleeper: int) -> None:
     """For example, a session that was open before the hooks were installed."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         opens(home, sleeper)
         await desk.rescan()
         await desk.until(lambda: desk.statuses() == {SID: "idle"})
@@ -177,7 +177,7 @@ def test_without_hooks_its_files_say_how_each_turn_ended(
     """The list states that it rests, and the log says how that came: three turns in a row."""
     kind, data, status = ENDS[end]
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         opens(home, sleeper)
         await desk.rescan()
         await desk.until(lambda: desk.statuses() == {SID: "idle"})
@@ -211,7 +211,7 @@ def test_without_hooks_its_log_says_what_it_asks_while_the_list_says_that_it_wor
     opens(home, sleeper, works=True)
     logs(home, asks, toolCallId="c", **data)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         await desk.rescan()
         await desk.until(lambda: desk.status() == "blocked")
         led = time.monotonic() + LEADS
@@ -269,7 +269,7 @@ def test_a_list_that_is_endless_or_not_a_file_is_ignored(home: Home) -> None:
 def test_after_clear_its_process_has_another_session(home: Home, sleeper: int) -> None:
     """The new session is listed at once, even if the list changes before the hook runs."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         opens(home, sleeper)
         await desk.fold(**hook("sessionStart", sleeper, source="new"))
         await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))

@@ -38,7 +38,7 @@ SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 CAPTURES = Path(__file__).with_name("captures")
 
 
-class Desk:
+class MinimalHost:
     """A minimal host: it folds findings at once and attends to sessions."""
 
     def __init__(self, home: Home) -> None:
@@ -134,11 +134,11 @@ class Desk:
         return [e for _, f in self.found if (e := from_line(f.line)).kind == kind][-1]
 
 
-def run(home: Home, test: Callable[[Desk], Awaitable[None]]) -> None:
+def run(home: Home, test: Callable[[MinimalHost], Awaitable[None]]) -> None:
     """Run in an event loop, and close everything afterwards."""
 
     async def main() -> None:
-        desk = Desk(home)
+        desk = MinimalHost(home)
         try:
             await test(desk)
         finally:
@@ -179,7 +179,7 @@ def test_a_session_file_is_seen_and_its_process_watched(
 ) -> None:
     """The folder may be created later; the session ends with the process."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         (home.claude / "sessions").mkdir()
         desk.watch.rearm()
         record(home, process.pid, status="busy", statusUpdatedAt=1)
@@ -203,7 +203,7 @@ def test_a_later_thread_with_the_id_of_its_process_does_not_keep_a_session(home:
     thread = threading.Thread(target=over.wait)
     thread.start()
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         before = time.time() - 100
         told = (
             hook("UserPromptSubmit", home, thread.native_id or 0, prompt="go"),
@@ -228,7 +228,7 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
     path = home.root / "t.jsonl"
     path.write_text(json.dumps({"type": "ai-title", "aiTitle": "Its own"}) + "\n")
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
@@ -258,7 +258,7 @@ def test_a_transcript_is_read_by_the_witness_of_its_own_cli(
 ) -> None:
     """A CLI without transcripts is not read as if it were another."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         prompt = hook("UserPromptSubmit", home, process.pid, prompt="go")
         prompt["origin"]["agent"] = "qwen"
         await desk.fold(**prompt)
@@ -278,7 +278,7 @@ def test_a_transcript_whose_folder_comes_later(
     path = home.claude / "projects" / name / f"{SID}.jsonl"
     said = {"type": "user", "uuid": "1", "message": {"content": "go"}}
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         await desk.until(lambda: desk.status() == "idle")
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
@@ -304,7 +304,7 @@ def test_a_transcript_whose_folder_comes_before_it_can_be_watched(
     prompt = hook("UserPromptSubmit", home, process.pid, prompt="go")
     prompt["hook"]["transcript_path"] = str(path)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         gates, rounds = [threading.Event(), threading.Event()], Rounds()
 
         def block(n: int) -> None:
@@ -333,7 +333,7 @@ def test_a_change_of_branch_is_noticed(home: Home, process: subprocess.Popen[byt
     how: dict[str, Any] = {"check": True, "env": home.env, "capture_output": True}
     subprocess.run([*git, "init", "-b", "main"], **how)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         facts = desk.board.sessions[SID].facts
         assert ("project", "main") == (facts["repository"], facts["branch"])
@@ -391,7 +391,7 @@ def test_sessions_that_come_and_go_leave_nothing(
 ) -> None:
     """A thousand, in worktrees that are removed before the sessions end."""
 
-    async def come_and_go(desk: Desk, name: str, removed_first: bool) -> None:
+    async def come_and_go(desk: MinimalHost, name: str, removed_first: bool) -> None:
         place = home.root / "worktrees" / name
         (place / ".git").mkdir(parents=True)
         (place / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -408,7 +408,7 @@ def test_sessions_that_come_and_go_leave_nothing(
         await desk.fold(**line)
         shutil.rmtree(place, ignore_errors=True)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         (home.root / "worktrees").mkdir()
         for n in range(3):
             await come_and_go(desk, f"warm {n}", bool(n % 2))
@@ -437,7 +437,7 @@ def test_the_number_of_config_directories_is_limited(
 ) -> None:
     """Evidence can name thousands; those that no session needs make room."""
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         line = hook("SessionStart", home, process.pid, source="startup")
         for n in range(300):
             line["hook"] |= {"session_id": f"s{n}"}
@@ -462,7 +462,7 @@ def test_the_pane_of_a_session_is_watched(home: Home, tmux: Server) -> None:
     line = hook("SessionStart", home, pane.pid, source="startup")
     line["origin"] |= {"tmux": str(tmux.socket), "pane": pane.id}
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         await desk.fold(**line)
         await desk.rescan()
         assert pane.tty == desk.board.sessions[SID].pane_tty
@@ -477,7 +477,7 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
     """Found at once though it started before us: work, question, answer, kill -9."""
     agent = claude()
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         assert await desk.until(lambda: desk.status() == "idle") < LATE * leniency()
         [sid] = desk.statuses()
         agent.submit("play:perm please")
@@ -507,7 +507,7 @@ def test_an_old_cli_without_a_status_in_its_file(claude: Agents, home: Home) -> 
     """2.1.76: its file shows that it exists, its transcript what it does."""
     agent = claude(version="2.1.76")
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         assert await desk.until(lambda: desk.status() in ("idle", "unknown")) < LATE * leniency()
         agent.submit("play:text please")
         await desk.until(lambda: "said last" in desk.kinds(), "its last words")
@@ -535,7 +535,7 @@ def test_the_title_of_a_terminal_says_what_its_cli_does(home: Home, tmux: Server
     """A title is read when the terminal changes, and counts at once; a spinner is evidence once."""
     pane = tmux.open(["sh", "-c", SHOWS_TITLES])
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         line = hook("UserPromptSubmit", home, pane.pid)
         place = {"tmux": str(tmux.socket), "pane": pane.id, "tty": pane.tty}
         await desk.fold(**line | {"origin": {"agent": "codex", "pid": pane.pid, **place}})
@@ -570,7 +570,7 @@ def test_the_title_of_a_pane_in_which_neovim_runs_says_nothing(
         },
     }
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         for sid, place in places.items():
             line = hook("UserPromptSubmit", home, 0, session_id=sid)
             await desk.fold(**line | {"origin": {"agent": "codex", **place}})
@@ -589,7 +589,7 @@ def test_a_terminal_is_read_even_if_its_neovim_knew_the_session_first(
     """The dialog may never change again."""
     rows = (Path(__file__).parent / "captures/2.1.330/trust.txt").read_text().splitlines()
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         desk.observer.hand_in(SID, process.pid, rows)
         await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         assert "screen waiting" in desk.kinds()
@@ -603,7 +603,7 @@ def test_the_screen_of_an_unknown_program_means_nothing(home: Home, app: str, re
     """Such a program's screen may look like the screen of a CLI."""
     rows = (CAPTURES / "2.1.330/retrying.txt").read_text().splitlines()
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         pid, started = os.getpid(), started_of(os.getpid())
         said = {"pid": pid, "started": started, "body": f"state=working:app={app}"}
         await desk.fold(osc7501={**said, "tty": "/dev/pts/9"})

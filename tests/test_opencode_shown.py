@@ -17,7 +17,7 @@ from bellboard.agents.opencode.server import terminals_of
 from bellboard.system import processes
 from rig.home import Home
 from rig.waiting import eventually
-from test_lookout import Desk, run
+from test_lookout import MinimalHost, run
 
 A, B = "ses_A", "ses_B"
 pytestmark = [
@@ -57,15 +57,17 @@ class Service:
         self.port = int(self.process.stdout.readline())
         self.pid = self.process.pid
 
-    async def reports(self, desk: Desk, type: str, session: str, where: str, **more: Any) -> None:
+    async def reports(
+        self, desk: MinimalHost, type: str, session: str, where: str, **more: Any
+    ) -> None:
         """Report an event, as our plugin does in it."""
         said = {"type": type, "directory": where, "properties": {"sessionID": session, **more}}
         await desk.fold(hook=said, origin={"agent": "opencode", "pid": self.pid, "shared": True})
 
-    async def prompted(self, desk: Desk, session: str, where: str) -> None:
+    async def prompted(self, desk: MinimalHost, session: str, where: str) -> None:
         await self.reports(desk, "chat.message", session, where, text="do it")
 
-    async def rests(self, desk: Desk, session: str, where: str) -> None:
+    async def rests(self, desk: MinimalHost, session: str, where: str) -> None:
         await self.reports(desk, "session.idle", session, where, answered=True)
 
 
@@ -108,7 +110,7 @@ def test_a_session_is_shown_in_the_only_terminal_of_its_folder(
     """A jump goes there.  It may show several sessions, in tabs: those that work stay."""
     here, there = str(home.project), str(tmp_path)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with (
             client(service, here) as shown,
             client(service, there),
@@ -133,7 +135,7 @@ def test_a_session_ends_with_its_terminal_or_when_that_goes_on_to_another(
     """Once it is at rest: the service goes on with its turn.  A prompt brings it back."""
     here = str(home.project)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         with client(service, here) as shown:
             await service.prompted(desk, A, here)
             await service.rests(desk, A, here)

@@ -24,7 +24,7 @@ from bellboard.witnesses import terminals
 from bellboard.witnesses.observer import Observer
 from rig.home import Home
 from rig.waiting import GLANCE, PATIENCE
-from test_lookout import SID, Desk, hook, run
+from test_lookout import SID, MinimalHost, hook, run
 
 
 @pytest.mark.tmux
@@ -35,7 +35,7 @@ def test_a_server_that_does_not_respond_blocks_nothing(
     monkeypatch.setattr(tmux, "PATIENCE", 5.0)
     path = home.tmp / "deaf"
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         line = {"session_id": "s", "hook_event_name": "UserPromptSubmit"}
         await desk.fold(hook=line, origin={"tmux": str(path), "pane": "%1"})
         began = time.monotonic()
@@ -90,7 +90,7 @@ def test_panes_with_one_name_in_two_servers_are_both_read(
 
     monkeypatch.setattr(terminals, "rows_of", rows_of)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         for sid in ("a", "b"):
             where: dict[str, Any] = {"tty": "/dev/null", "tmux": f"/tmp/{sid}", "pane": "%0"}
             s = Session(sid, agent="codex", turn="idle", pid=1, **where)
@@ -138,7 +138,7 @@ def test_a_terminal_is_read_for_its_attempts_and_each_is_reported_once(home: Hom
     """The spinner changes the screen every second, and so does the countdown."""
     rows, pid = (Path(__file__).parent / "captures/2.1.330/retrying.txt").read_text(), os.getpid()
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: MinimalHost) -> None:
         line = hook("UserPromptSubmit", home, pid)
         await desk.fold(**line | {"origin": {"pid": pid, "tty": "/dev/pts/99"}})
         reported = []
