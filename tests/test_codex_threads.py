@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.codex.agent import Codex
 from bellboard.agents.codex.threads import locks_folder, thread_log, threads_in
+from bellboard.core.session import Session
 from rig.home import Home
 from test_lookout import MinimalHost, run
 
@@ -31,6 +33,12 @@ for path in sys.stdin:
 """
 
 
+def id_at(t: float) -> str:
+    """Return the id of a thread that was made then."""
+    made = f"{int(t * 1000):012x}"
+    return f"{made[:8]}-{made[8:]}-77a2-8c34-fc5ddbb8d970"
+
+
 class Terminal:
     """A process that opens threads."""
 
@@ -43,6 +51,7 @@ class Terminal:
             stdout=subprocess.PIPE,
             text=True,
             cwd=home.project,
+            env=home.env,
         )
 
     def opens(self, thread: str) -> None:
@@ -64,6 +73,26 @@ def terminal(home: Home) -> Iterator[Terminal]:
     made = Terminal(home)
     yield made
     made.close()
+
+
+def test_a_terminal_may_show_the_thread_that_ran_last(home: Home, terminal: Terminal) -> None:
+    """So keys reach no other one, until that has its next prompt."""
+
+    def may_show(thread: str, began: float) -> bool:
+        s = Session(thread, agent="codex", began=began)
+        return not Codex().unshown(s, terminal.process.pid, home.bellboard)
+
+    first, second = (id_at(now) for now in (time.time() - 60, time.time() - 30))
+    terminal.opens(first)
+    assert may_show(first, time.time() - 50)
+    terminal.opens(second)
+    assert not may_show(first, time.time() - 50)
+    assert may_show(second, time.time() - 20)
+    assert may_show(first, time.time() - 10), "it had a prompt since"
+    day = home.root / ".codex/sessions" / time.strftime("%Y/%m/%d")
+    day.mkdir(parents=True)
+    (day / f"rollout-x-{second}.jsonl").write_text("{}\n")
+    assert not may_show(first, time.time() - 10)
 
 
 def test_a_thread_shows_before_its_first_prompt(home: Home, terminal: Terminal) -> None:

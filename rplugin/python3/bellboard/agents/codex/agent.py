@@ -162,6 +162,14 @@ class Codex(Agent):
 
         return server.interrupt(pid, s.session_id)
 
+    def unshown(self, s: Session, pid: int, home: Path) -> str:
+        from ...system.processes import environment_of
+        from .threads import in_view_since
+
+        environ = environment_of(pid, ("CODEX_HOME", "HOME"))
+        is_in_view = in_view_since(s.session_id, pid, s.began, environ)
+        return "" if is_in_view else "its terminal may show another of its threads"
+
     def find(self, waiting: OpenRequest) -> None:
         from . import server
 

@@ -61,6 +61,24 @@ def threads_in(folder: str) -> list[OpenThread]:
     return [OpenThread(thread, pid, processes.cwd_of(pid)) for thread, pid in users]
 
 
+def in_view_since(thread: str, pid: int, since: float, environ: Mapping[str, str]) -> bool:
+    """Return whether a process has opened or run no other thread since. May hang.
+
+    Otherwise its terminal may show that one.
+    """
+    home = home_in(environ)
+    there = (x.id for x in threads_in(locks_folder(environ)) if x.pid == pid)
+    return all(x == thread or _last_run(home, x) < since for x in there)
+
+
+def _last_run(home: str, thread: str) -> float:
+    made = made_at(thread)
+    if log := thread_log(home, thread):
+        with suppress(OSError):
+            return max(made, Path(log).stat().st_mtime)
+    return made
+
+
 def thread_log(home: str, thread: str) -> str:
     """Return the log of a thread, which it has from its first prompt; "" if there is none.
 
