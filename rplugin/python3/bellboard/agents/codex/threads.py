@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...system import locks, processes
-from ...system.files import entries, names_in, opened
+from ...system.files import entries, names_in, opened, status_of
 from .dialect import NO_TERMINAL
 
 FOLDER: Final = "thread-writer-locks"
@@ -75,7 +75,7 @@ def _last_run(home: str, thread: str) -> float:
     made = made_at(thread)
     if log := thread_log(home, thread):
         with suppress(OSError):
-            return max(made, Path(log).stat().st_mtime)
+            return max(made, status_of(log).st_mtime)
     return made
 
 
