@@ -34,6 +34,15 @@ def play(lines: Iterable[Line], board: Board | None = None) -> tuple[list[Line],
     return changes, traces.final_line(board)["sessions"]
 
 
+def shown(agent: str, *told: Line) -> list[str | None]:
+    """Return the statuses that are shown while these payloads of hooks arrive, a second apart."""
+    origin = {"agent": agent, "pid": 11}
+    lines: list[Line] = [
+        {"t": 1.8e9 + n, "hook": payload, "origin": origin} for n, payload in enumerate(told)
+    ]
+    return [c["to"] for c in play([*lines, {"t": 1.8e9 + len(told), "tick": {}}])[0]]
+
+
 def late(lines: Iterable[Line], kind: str, seconds: float) -> list[Line]:
     """Return the lines as a busy host would read them: those of one kind later by that much."""
     moved = [{**x, "t": x["t"] + seconds} if kind in x else x for x in lines]

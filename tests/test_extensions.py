@@ -13,11 +13,11 @@ import pytest
 
 from bellboard.agents.registry import agent_of
 from bellboard.storage.spool import Spool
+from playback import shown
 from rig import node
 from rig.cache import CHECKOUT, Missing
 from rig.home import Home
 from rig.waiting import leniency
-from test_documented import shown
 
 pytestmark = pytest.mark.files
 #: Plays what an agent does with a plugin: each line of its input is an event, its context is fixed.

@@ -18,11 +18,11 @@ from bellboard.agents.opencode.agent import OpenCode
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
 from bellboard.storage.spool import Spool
+from playback import shown
 from rig import node
 from rig.cache import CHECKOUT
 from rig.home import Home
 from rig.waiting import eventually
-from test_documented import shown
 
 pytestmark = pytest.mark.files
 
