@@ -3,65 +3,95 @@
 from __future__ import annotations
 
 import shutil
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked, house, session
+from sample import QUIET, Host, activity, blocked, house, session
 
 pytestmark = pytest.mark.editor
 
+CALM = {**QUIET, "float": {"enabled": False}}
 PLAIN = "return require('bellboard').statusline({ plain = true })"
 HOSTILE = "%{system('touch /tmp/x')}%#Error#%!v%@f@ \x1b]0;t\x07\n\u202e\u009b2J"
 
 
-@pytest.mark.parametrize(
-    ("sessions", "expected"),
-    [
-        ([], ""),
-        ([session("idle")], ".1"),
-        ([session("error")], "x1"),
-        ([session("completed")], "+1"),
-        ([session("unknown")], "~1"),
-        ([session("working"), session("working", "b")], "*2"),
-        ([session("background")], "&1"),
-        ([session("idle"), session("working")], "*1"),
-        ([blocked()], "!1 api: rm -rf build 2m"),
-        ([blocked(ago=5)], "!1 api: rm -rf build"),
-        ([blocked(), session("working"), session("idle")], "!1 api: rm -rf build 2m  *1"),
-        ([blocked(), session("idle")], "!1 api: rm -rf build 2m"),
-        ([blocked(kind="question", detail="Which one?")], "?1 api: Which one? 2m"),
-        ([blocked(), blocked("web", ago=250)], "!2 4m"),
-        ([blocked("a" * 40, "b" * 90)], "!1 aaaaaaaaaaaaaaa…: bbbbbbbbbbbbbbb… 2m"),
-        ([blocked("日本語", "ファイルを全部消してもよろしいですか今すぐに")], None),
-        (house(), "!1 ?1 2m  x1 +1 *1 &1"),
-    ],
-)
+class Row(NamedTuple):
+    """What a statusline shows of these sessions, and the start of it that is highlighted."""
+
+    sessions: list[dict[str, Any]]
+    text: str
+    urgent: str = ""
+    options: dict[str, Any] | None = None
+
+
+#: A new case of the statusline is a row here.
+ROWS = {
+    "nobody": Row([], ""),
+    "idle": Row([session("idle")], ".1"),
+    "error": Row([session("error", project="infra", detail="overloaded")], "x1"),
+    "completed": Row([session("completed", last_message="Removed 214 unused rules")], "+1"),
+    "unknown": Row([session("unknown")], "~1"),
+    "two work": Row([session("working"), session("working", "b")], "*2"),
+    "background": Row([session("background", background=[{"id": "s", "type": "shell"}])], "&1"),
+    "idle ones are not counted": Row([session("idle"), session("working")], "*1"),
+    "nor beside a question": Row([blocked(), session("idle")], "!1 api: rm -rf build 2m", "!1"),
+    "quiet ones are": Row(activity(), "x1 *4 (1 quiet)"),
+    "blocked": Row([blocked()], "!1 api: rm -rf build 2m", "!1"),
+    "blocked just now": Row([blocked(ago=5)], "!1 api: rm -rf build", "!1"),
+    "blocked comes first": Row(
+        [blocked(), session("working"), session("idle")], "!1 api: rm -rf build 2m  *1", "!1"
+    ),
+    "question": Row(
+        [blocked("web", "Which database?", kind="question", tool=None)],
+        "?1 web: Which database? 2m",
+        "?1",
+    ),
+    "two blocked, the longest": Row([blocked(), blocked("web", ago=250)], "!2 4m", "!2"),
+    "long": Row([blocked("a" * 40, "b" * 90)], "!1 aaaaaaaaaaaaaaa…: bbbbbbbbbbbbbbb… 2m", "!1"),
+    "wide": Row(
+        [blocked("日本語", "ファイルを全部消してもよろしいですか今すぐに")],
+        "!1 日本語: ファイルを全部消してもよ… 2m",
+        "!1",
+    ),
+    "one of each": Row(house(), "!1 ?1 2m  x1 +1 *1 &1", "!1 ?1"),
+    "icons of your own": Row(
+        house(), "B1 ?1 2m  x1 +1 W1 &1", "B1 ?1", {"icons": {"blocked": "B", "working": "W"}}
+    ),
+    "without detail": Row([blocked()], "!1 2m", "!1", {"statusline": {"detail": False}}),
+    "narrow": Row([blocked()], "!1 api: rm -rf b… 2m", "!1", {"statusline": {"width": 20}}),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
 def test_it_says_who_needs_you_for_what_and_since_when(
-    nvim: Editors, version: str, sessions: list[dict[str, Any]], expected: str | None
+    shared: Editors, version: str, name: str
 ) -> None:
-    """Most urgent first, empty if there is nothing, never wider than its limit."""
-    editor = nvim(version, QUIET, ui=False)
-    Host(editor).push(*sessions)
-    text = editor.lua(PLAIN)
-    if expected is not None:
-        assert text == expected
-    assert editor.lua("return vim.api.nvim_strwidth(...)", text) <= 40
-    assert editor.lua("return vim.g.bellboard_status") == text
+    """Never wider than its limit; all but what is urgent has the color of the bar."""
+    row = ROWS[name]
+    editor = shared(version, CALM, lines=8)
+    options = row.options or {}
+    editor.lua("require('bellboard').setup(...)", options)
+    Host(editor).push(*row.sessions)
+    width = editor.lua("return vim.api.nvim_strwidth(vim.g.bellboard_status)")
+    assert width <= options.get("statusline", {}).get("width", 40)
     shown = editor.nvim.api.eval_statusline("%{%v:lua.require'bellboard'.statusline()%}", {})
-    assert shown["str"] == text
+    found = (editor.lua(PLAIN), editor.lua("return vim.g.bellboard_status"), shown["str"])
+    assert found == (row.text,) * 3
 
+    def drawn() -> bool:
+        bar = editor.screen.lines[-2]
+        assert bar.strip() == row.text
+        return True
 
-def test_only_what_waits_is_highlighted(nvim: Editors, version: str) -> None:
-    """The count of blocked sessions; all else has the color of the bar."""
-    editor = nvim(version, QUIET)
-    Host(editor).push(blocked(), session("working"))
-    picture = editor.shows("!1 api: rm -rf build 2m  *1")
-    assert picture.groups_of("!1") == ["ErrorMsg"]
-    assert picture.groups_of(" api: rm -rf build 2m  *1") == ["StatusLine"]
+    eventually(drawn)
+    if row.urgent:
+        assert editor.screen.groups_of(row.urgent) == ["ErrorMsg"]
+    if rest := row.text.removeprefix(row.urgent):
+        assert editor.screen.groups_of(rest) == ["StatusLine"]
 
 
 SCHEMES = "return vim.fn.getcompletion('', 'color')"
@@ -94,9 +124,9 @@ def test_counts_can_be_read_in_every_colorscheme_of_neovim(nvim: Editors, versio
     assert {row: value for row, value in found.items() if value < 2} == {}
 
 
-def test_its_colors_return_after_they_were_cleared(nvim: Editors, version: str) -> None:
+def test_its_colors_return_after_they_were_cleared(shared: Editors, version: str) -> None:
     """A theme that is loaded by a function may clear colors without an event."""
-    editor = nvim(version, QUIET, columns=60)
+    editor = shared(version, CALM, lines=8)
     Host(editor).push(blocked())
     link = "return vim.api.nvim_get_hl(0, { name = 'BellboardBlocked' }).link"
     assert editor.lua(link) == "ErrorMsg"
@@ -116,19 +146,19 @@ def contrast(one: int, other: int) -> float:
     return (bright + 0.05) / (dark + 0.05)
 
 
-def test_it_returns_to_the_group_around_it(nvim: Editors) -> None:
+def test_it_returns_to_the_group_around_it(shared: Editors) -> None:
     """The group is that of the bar, or a given one."""
-    editor = nvim(config=QUIET, columns=100, lines=12)
+    editor = shared(config=CALM, lines=8)
     Host(editor).push(blocked())
     text = "return require('bellboard').statusline(...)"
     assert "%#BellboardBlocked#!1%* api" in editor.lua(text)
     assert "%#BellboardBlocked#!1%#TabLineFill# api" in editor.lua(text, {"on": "TabLineFill"})
 
 
-def test_the_user_may_write_it(nvim: Editors) -> None:
+def test_the_user_may_write_it(shared: Editors) -> None:
     """By a function of all sessions; percent signs are text, and an error is reported once."""
     own = "{ statusline = { format = function(all) return #all .. '%m ' .. %s end } }"
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=CALM, lines=8)
     host = Host(editor)
     editor.lua(f"require('bellboard').setup({own.replace('%s', 'all[1].words.project')})")
     host.push(blocked())
@@ -177,9 +207,9 @@ def test_nothing_from_an_agent_is_executed(nvim: Editors, version: str) -> None:
     assert not set("\x1b\x07\u202e\u009b") & set(picture.text)
 
 
-def test_the_dictionary_has_every_count(nvim: Editors) -> None:
+def test_the_dictionary_has_every_count(shared: Editors) -> None:
     """g:bellboard_status_dict is for statuslines that do their own formatting."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=CALM, lines=8)
     Host(editor).push(*house())
     given = editor.lua("return vim.g.bellboard_status_dict")
     assert given == {
@@ -219,26 +249,19 @@ def test_it_is_redrawn_only_when_its_text_changes(nvim: Editors) -> None:
     assert editor.lua("return redraws") == 1
 
 
-def test_ages_advance_without_a_push(nvim: Editors) -> None:
+def test_ages_advance_without_a_push(shared: Editors) -> None:
     """The next change of a visible age is scheduled, and listeners are informed."""
-    editor = nvim(config=QUIET)
+    editor = shared(config=CALM, lines=8)
     Host(editor).push(blocked(ago=58.5))
     editor.shows("!1 api: rm -rf build ")
     editor.shows("!1 api: rm -rf build 1m")
 
 
-def test_a_terminal_says_what_its_session_does(nvim: Editors, version: str) -> None:
+def test_a_terminal_says_what_its_session_does(shared: Editors, version: str) -> None:
     """b:bellboard_status of the terminal buffer, found by tty, for winbar and statusline."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, CALM, lines=8)
     tty = editor.lua(
         "vim.cmd('terminal sleep 60') return vim.api.nvim_get_chan_info(vim.bo.channel).pty"
     )
     Host(editor).push(blocked(tty=tty))
     assert editor.lua("return vim.b.bellboard_status") == "! Bash rm -rf build"
-
-
-def test_icons_are_configurable(nvim: Editors) -> None:
-    """There are named sets, or a table, with ASCII for missing icons."""
-    editor = nvim(config={**QUIET, "icons": {"blocked": "B", "working": "W"}}, ui=False)
-    Host(editor).push(*house())
-    assert editor.lua(PLAIN) == "B1 ?1 2m  x1 +1 W1 &1"

@@ -5,31 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rig.fixtures import Editors, Screens
-from sample import QUIET, Host, blocked, house, session
+from sample import QUIET, Host, house
 
 pytestmark = pytest.mark.screen
 
 CALM = {**QUIET, "float": {"enabled": False}}
-ONE_EACH = {
-    "blocked": blocked(detail="rm -rf build && make all"),
-    "question": blocked("web", "Which database?", kind="question", tool=None),
-    "error": session("error", project="infra", detail="overloaded"),
-    "completed": session("completed", project="web", last_message="Removed 214 unused rules"),
-    "unknown": session("unknown", project="api"),
-    "working": session("working", project="api", tool="Edit", detail="src/cache.py"),
-    "background": session("background", project="docs", background=[{"id": "s", "type": "shell"}]),
-    "idle": session("idle", project="dotfiles"),
-}
-
-
-@pytest.mark.parametrize("status", ONE_EACH)
-def test_the_statusline_of_every_status(
-    nvim: Editors, screen: Screens, version: str, status: str
-) -> None:
-    """An icon has its color; a blocked session also has who, what and since when."""
-    editor = nvim(version, CALM, columns=50, lines=3)
-    Host(editor).push(ONE_EACH[status])
-    screen.matches(editor, f"status-{status}")
 
 
 def test_a_preview_over_the_board(nvim: Editors, screen: Screens, version: str) -> None:

@@ -29,6 +29,20 @@ end) })
 # asyncio asks for the set of all signals four times for each answer that a client waits for, and
 # making it takes longer than the rest.
 signal.valid_signals = functools.cache(signal.valid_signals)
+#: Leaves no window, buffer, message or option of the plugin from what was done before.
+AFRESH = """
+_G.notify = _G.notify or vim.notify
+vim.notify = _G.notify
+vim.cmd('silent! fclose! | silent! tabonly! | silent! only! | enew!')
+for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+  if buf ~= vim.api.nvim_get_current_buf() then
+    pcall(vim.api.nvim_buf_delete, buf, { force = true })
+  end
+end
+require('bellboard').setup({})
+vim.cmd('redraw | messages clear')
+vim.v.errmsg = ''
+"""
 PROMPT = PATIENCE  # seconds that a prompt may wait for keys that were already sent
 
 
@@ -112,6 +126,12 @@ class Editor:
     def command(self, text: str) -> None:
         """Run an Ex command."""
         self._free().command(text)
+
+    def afresh(self) -> None:
+        """Leave whatever was open, for the next test; the plugin stays loaded."""
+        self.press("<C-\\><C-n>")
+        eventually(lambda: self.nvim.request("nvim_get_mode")["mode"] == "n", "Normal mode")
+        self.lua(AFRESH)
 
     def press(self, keys: str) -> None:
         """Type keys in Vim's notation: press("<C-\\\\><C-n>:q<CR>")."""

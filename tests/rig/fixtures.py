@@ -99,6 +99,38 @@ def nvim(home: Home) -> Iterator[Editors]:
         editor.close()
 
 
+class SharedEditors(Editors):
+    """As `Editors`, but those who ask for the same editor get the same, without what was open."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self.known: dict[str, Editor] = {}
+
+    def __call__(
+        self,
+        version: str = VERSIONS[-1],
+        config: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Editor:
+        wanted = repr((version, config, options))
+        editor = self.known.get(wanted)
+        if editor is None or editor.process.poll() is not None:
+            editor = self.known[wanted] = super().__call__(version, config, **options)
+        editor.afresh()
+        return editor
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Editors]:
+    """As `nvim`, with one editor for all tests of a file that ask for the same: it costs less."""
+    made = homes.build()
+    editors = SharedEditors(made)
+    yield editors
+    for editor in editors.opened:
+        editor.close()
+    homes.remove(made)
+
+
 class Screens:
     """screen(editor): what it shows; screen.matches(editor, name): compare it with a file."""
 
