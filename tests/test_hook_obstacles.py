@@ -45,6 +45,14 @@ def test_hooks_that_do_not_run_are_noticed(home: Home, agent: str, settings: str
     assert why in run(home, "hooks", "check", "--agent", agent, code=1)
 
 
+def test_a_setting_of_another_form_is_no_obstacle(home: Home) -> None:
+    path = installer(home, "gemini").user_file()
+    path.parent.mkdir()
+    path.write_text('{"hooksConfig": []}')
+    run(home, "hooks", "install", "--yes", "--agent", "gemini")
+    assert "7 of 7 events\n" in run(home, "hooks", "check", "--agent", "gemini")
+
+
 def test_hooks_that_were_switched_off_one_by_one_in_gemini_are_noticed(home: Home) -> None:
     """Gemini's /hooks writes a list: of names, and of commands that have none."""
     work = installer(home, "gemini")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from bellboard.agents.agent import Agent
 from bellboard.agents.claude.installer import project_file
 from bellboard.agents.installing.hook_record import hooked_files
-from bellboard.agents.installing.installer import SettingsError, backups
+from bellboard.agents.installing.installer import FileChange, SettingsError, backups
 from bellboard.agents.registry import agent_of, installable
 from bellboard.system import files
 from rig.home import Home
@@ -96,6 +97,15 @@ def write(path: Path, text: str, mode: int) -> None:
     target.chmod(mode)
     if os.geteuid() == 0:
         os.chown(target, 12, 34)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.sampled_from(["", "added\n", "x\ny\n"]))
+def test_a_diff_is_that_of_the_whole_file(head: int, tail: int, added: str) -> None:
+    """Only a part of a large file is compared."""
+    before, after = (list(map("{}\n".format, numbers)) for numbers in (range(head), range(tail)))
+    old, new = (before + middle + after for middle in (["removed\n"], added.splitlines(True)))
+    change = FileChange(Path("x"), "".join(old).encode(), "".join(new).encode(), (), {})
+    assert change.diff() == "".join(difflib.unified_diff(old, new, "x", "x"))
 
 
 # ---------------------------------------------------------------- refused
