@@ -1,4 +1,4 @@
-"""Members of a fleet without a feed and a host: what they receive, and what they are asked."""
+"""A fleet on a real NATS server, whose members have no feed and no host."""
 
 from __future__ import annotations
 
@@ -25,9 +25,16 @@ from bellboard.core.feed import (
     OfOne,
 )
 from bellboard.core.row import Row, row_of
-from bellboard.fleet.member import Joined
+from bellboard.fleet.member import Joined, credentials, key_of
+from bellboard.fleet.nats_wire import NatsWire
+from bellboard.fleet.permits import ADMIN, Grant, server_configuration
 from bellboard.fleet.service import Service
+from bellboard.fleet.streams import ensure
+from bellboard.fleet.subjects import Subjects
 from rig import nats
+from rig.waiting import eventually
+
+TEAM = "t"
 
 
 def a_row(sid: str, status: str = "working", **more: Any) -> Row:
@@ -38,13 +45,6 @@ def a_row(sid: str, status: str = "working", **more: Any) -> Row:
 
 def a_move(number: int, sid: str, to: str = "blocked") -> Moved:
     return Moved(number, time.time(), sid, "working", to, "ask", "It asks.", True)
-
-
-@pytest.fixture
-def there(tmp_path: Path) -> Iterator[nats.Server]:
-    """A server that lets anybody do anything."""
-    with nats.running(tmp_path / "nats") as made:
-        yield made
 
 
 class Threaded(Service):
@@ -103,7 +103,7 @@ class Peer:
         self.changes = 0  # of whether somebody follows it
         self.reply: dict[str, Any] = {"ok": True, "text": "done"}
         self.slow = threading.Event()  # set: it takes nothing
-        joined = Joined(url=url, team=settings.pop("team", "t"), machine=machine, **settings)
+        joined = Joined(url=url, team=TEAM, machine=machine, **settings)
         self.service = Threaded(
             joined, by or machine, self._hello, self._take, self._do, self._follow
         )
@@ -163,3 +163,83 @@ class Peer:
     async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         self.asked.append((member, do, dict(fields)))
         return self.reply
+
+
+class Fleet:
+    """A server, and the members that have joined there.  At first anybody may do anything."""
+
+    def __init__(self, server: nats.Server, folder: Path) -> None:
+        self.server, self.folder = server, folder
+        self.grants: dict[str, Grant] = {}
+        self.peers: list[Peer] = []
+
+    def admit(self, *grants: Grant) -> None:
+        """Let in only these, as `bellboard fleet setup` does; the admin creates the streams."""
+        admin = Grant(ADMIN, "", frozenset({ADMIN}))
+        made = (g._replace(key=key_of(self.folder, g, TEAM)) for g in (*grants, admin))
+        self.grants = {g.member: g for g in made}
+        self.server.kill()
+        self.server.accounts = self.accounts()
+        self.server.start()
+
+        async def create() -> None:
+            wire = await self.wire(ADMIN)
+            await ensure(wire, Subjects(TEAM))
+            await wire.close()
+
+        asyncio.run(create())
+
+    def accounts(self, without: str = "") -> str:
+        """Return what is configured about the members, but for one that is revoked."""
+        left = [grant for member, grant in self.grants.items() if member != without]
+        return "accounts" + server_configuration(TEAM, left, "").partition("\naccounts")[2]
+
+    def creds(self, member: str) -> str:
+        return str(self.folder / f"{member}.creds")
+
+    async def wire(self, member: str) -> NatsWire:
+        """Connect as a member that need not be a bellboard."""
+        file = self.creds(member)
+        joined = Joined(self.server.url, TEAM, member, file)
+        wire = NatsWire(joined, credentials(file), lambda subject: None)
+        await wire.open()
+        return wire
+
+    def join(
+        self, machine: str, member: str = "", kind: type[Peer] = Peer, **settings: Any
+    ) -> Peer:
+        """Join as a machine, with the roles of that member if there are members."""
+        if self.grants:
+            roles = self.grants[member or machine].roles
+            may = {"publishes": "publish" in roles, "reads": "read" in roles}
+            settings = {"creds": self.creds(member or machine), **may, **settings}
+        self.peers.append(kind(self.server.url, machine, **settings))
+        return self.peers[-1]
+
+    def close(self) -> None:
+        for peer in self.peers:
+            peer.close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """A fleet on a server of its own; everybody leaves at the end."""
+    with nats.running(tmp_path / "nats") as server:
+        made = Fleet(server, tmp_path)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def there(fleet: Fleet) -> nats.Server:
+    return fleet.server
+
+
+def sees(peer: Peer, machine: str, statuses: dict[str, str]) -> None:
+    """Wait until it sees exactly these."""
+
+    def same() -> bool:
+        assert statuses == peer.statuses(machine), (peer.service.notes, peer.lost)
+        return True
+
+    eventually(same)

@@ -7,19 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
-from bellboard.fleet.member import Credentials, Joined, key_of
+from bellboard.fleet.member import Credentials, Joined
 from bellboard.fleet.nats_wire import NatsWire
-from bellboard.fleet.permits import Grant, server_configuration
+from bellboard.fleet.permits import Grant
 from bellboard.fleet.streams import Stored, read_stored, stored_subjects
 from bellboard.fleet.subjects import Subjects
-from fleets import Peer, a_move, a_row
+from fleets import Fleet, Peer, a_move, a_row, sees
 from rig import nats
 from rig.signing import Operator
 from rig.waiting import PATIENCE, eventually
@@ -28,8 +27,6 @@ pytestmark = [
     pytest.mark.files,
     pytest.mark.skipif(not nats.program(), reason="nats-server is not installed"),
 ]
-
-Join = Callable[..., Peer]
 
 
 @pytest.fixture(autouse=True)
@@ -42,28 +39,19 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bellboard.fleet.service.SCREEN_BEAT", 1.0)
 
 
+class Pair(NamedTuple):
+    """Two members: dev has a session `s` at work, and laptop sees it."""
+
+    dev: Peer
+    laptop: Peer
+
+
 @pytest.fixture
-def join(there: nats.Server) -> Iterator[Join]:
-    """Join the fleet on that server; everybody leaves at the end."""
-    peers: list[Peer] = []
-
-    def made(machine: str, **settings: Any) -> Peer:
-        peers.append(Peer(there.url, machine, **settings))
-        return peers[-1]
-
-    yield made
-    for peer in peers:
-        peer.close()
-
-
-def sees(peer: Peer, machine: str, statuses: dict[str, str]) -> None:
-    """Wait until it sees exactly these."""
-
-    def same() -> bool:
-        assert statuses == peer.statuses(machine), (peer.service.notes, peer.lost)
-        return True
-
-    eventually(same)
+def pair(fleet: Fleet) -> Pair:
+    made = Pair(fleet.join("dev"), fleet.join("laptop"))
+    made.dev.show(a_row("s"))
+    sees(made.laptop, "dev", {"s": "working"})
+    return made
 
 
 def write_raw(server: nats.Server, *messages: tuple[str, bytes]) -> None:
@@ -85,69 +73,58 @@ asyncio.run(main())
 # ---------------------------------------------------------------- what others see
 
 
-def test_others_see_a_session_change_and_end(join: Join) -> None:
+def test_others_see_a_session_change_and_end(pair: Pair) -> None:
     """Rows, transitions and ends; not one's own rows."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s1"), a_row("s2"))
-    sees(laptop, "dev", {"s1": "working", "s2": "working"})
-    dev.show(a_row("s1", "blocked", detail="rm -r build"))
-    dev.tell(a_move(7, "s1"))
-    sees(laptop, "dev", {"s1": "blocked", "s2": "working"})
+    dev, laptop = pair
+    dev.show(a_row("s", "blocked", detail="rm -r build"), a_row("s2"))
+    dev.tell(a_move(7, "s"))
+    sees(laptop, "dev", {"s": "blocked", "s2": "working"})
     eventually(lambda: [7] == [m.id for _, m in laptop.moved])
     dev.show(removed=("s2",))
-    sees(laptop, "dev", {"s1": "blocked"})
+    sees(laptop, "dev", {"s": "blocked"})
     assert {} == dev.rows
 
 
-def test_a_late_member_sees_what_is_there(join: Join) -> None:
+def test_a_late_member_sees_what_is_there(fleet: Fleet) -> None:
     """Nothing is missing, and rows that a dead host left are gone."""
-    first = join("dev", by="dev")
+    first = fleet.join("dev", by="dev")
     first.show(a_row("old"), a_row("kept"))
-    laptop = join("laptop")
+    laptop = fleet.join("laptop")
     sees(laptop, "dev", {"old": "working", "kept": "working"})
     first.close()
-    second = join("dev", by="dev")
+    second = fleet.join("dev", by="dev")
     second.show(a_row("kept", "completed"), full=True)
     sees(laptop, "dev", {"kept": "completed"})
-    sees(join("later"), "dev", {"kept": "completed"})
+    sees(fleet.join("later"), "dev", {"kept": "completed"})
 
 
-def test_only_what_is_followed_is_sent(join: Join) -> None:
+def test_only_what_is_followed_is_sent(fleet: Fleet) -> None:
     """A filter by machine is a filter on the server."""
     for name in ("dev", "box"):
-        join(name).show(a_row("s"))
-    laptop = join("laptop", follow=("box",))
+        fleet.join(name).show(a_row("s"))
+    laptop = fleet.join("laptop", follow=("box",))
     sees(laptop, "box", {"s": "working"})
-    assert {"box"} == set(laptop.hellos)
-    assert {"box"} == set(laptop.service.followed.machines)
+    assert {"box"} == set(laptop.hellos) == set(laptop.service.followed.machines)
 
 
-def test_a_transition_is_announced_once(join: Join) -> None:
-    """Its publisher may send it again without news of its arrival."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s"))
-    sees(laptop, "dev", {"s": "working"})
-    for n in (1, 1, 2, 1, 2, 3):
-        dev.tell(a_move(n, "s"))
-    eventually(lambda: laptop.moved and laptop.moved[-1][1].id == 3)
-    assert [1, 2, 3] == [m.id for _, m in laptop.moved]
-
-
-def test_a_transition_that_comes_with_its_row_and_as_news_is_passed_on_once(
-    join: Join, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("together", "numbers"), [(None, (1, 1, 2, 1, 2, 3)), (0.0, (*range(1, 11),))]
+)
+def test_a_transition_is_announced_once(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, together: float | None, numbers: tuple[int, ...]
 ) -> None:
-    """However far apart the two arrive."""
-    monkeypatch.setattr("bellboard.fleet.team_reader.TOGETHER", 0.0)
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s"))
-    sees(laptop, "dev", {"s": "working"})
-    for n in range(1, 11):
-        dev.show(a_row("s", detail=f"{n}"))
+    """Sent again without news of its arrival, or with its row and as news, however far apart."""
+    dev, laptop = pair
+    if together is not None:
+        monkeypatch.setattr("bellboard.fleet.team_reader.TOGETHER", together)
+    for n in numbers:
+        if together is not None:
+            dev.show(a_row("s", detail=f"{n}"))
         dev.tell(a_move(n, "s"))
-        eventually(lambda n=n: laptop.moved and laptop.moved[-1][1].id == n)  # type: ignore[misc]
+        eventually(lambda n=n: n in [m.id for _, m in laptop.moved])  # type: ignore[misc]
     dev.show(a_row("s", "blocked"))
     sees(laptop, "dev", {"s": "blocked"})
-    assert [*range(1, 11)] == [m.id for _, m in laptop.moved]
+    assert sorted({*numbers}) == [m.id for _, m in laptop.moved]
 
 
 def claims(peer: Peer, token: str, status: str = "blocked") -> bool:
@@ -158,9 +135,9 @@ def claims(peer: Peer, token: str, status: str = "blocked") -> bool:
     return bool(reply["granted"])
 
 
-def test_a_notification_is_granted_once_in_the_team(join: Join) -> None:
+def test_a_notification_is_granted_once_in_the_team(fleet: Fleet) -> None:
     """To one of two laptops, or to the machine itself; again to who may have missed the reply."""
-    dev, a, b = join("dev"), join("a"), join("b")
+    dev, a, b = (fleet.join(machine) for machine in ("dev", "a", "b"))
     for peer in (a, b):
         peer.service.show_screen(True)
     dev.show(a_row("s", "blocked"))
@@ -176,15 +153,13 @@ def test_a_notification_is_granted_once_in_the_team(join: Join) -> None:
 
 
 def test_machines_without_a_screen_are_silent_while_there_is_one(
-    join: Join, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such machines notify again when the screen leaves or falls silent."""
     monkeypatch.setattr("bellboard.fleet.service.SILENT_AFTER", 3.0)
     monkeypatch.setattr("bellboard.fleet.service.SCREEN_GRACE", 0.2)
-    dev, hub, laptop, other = (
-        *(join("dev"), join("hub")),
-        *(join("laptop", publishes=False), join("other", follow=("box",))),
-    )
+    dev, hub = fleet.join("dev"), fleet.join("hub")
+    laptop, other = fleet.join("laptop", publishes=False), fleet.join("other", follow=("box",))
     dev.show(a_row("s", "blocked"))
     sees(hub, "dev", {"s": "blocked"})
     eventually(lambda: not dev.service.is_followed, "nobody sits anywhere")
@@ -209,12 +184,12 @@ def test_machines_without_a_screen_are_silent_while_there_is_one(
     assert dev.changes >= 4
 
 
-def test_two_machines_with_one_name_are_noticed(join: Join) -> None:
+def test_two_machines_with_one_name_are_noticed(fleet: Fleet) -> None:
     """The first keeps it; the second says what to do, and writes nothing."""
-    first, laptop = join("dev", by="one"), join("laptop")
+    first, laptop = fleet.join("dev", by="one"), fleet.join("laptop")
     first.show(a_row("mine"))
     sees(laptop, "dev", {"mine": "working"})
-    second = join("dev", by="two")
+    second = fleet.join("dev", by="two")
     second.show(a_row("other"))
     note = eventually(lambda: second.service.notes.get("fleet publishing"))
     assert "another machine publishes as dev" in note
@@ -225,21 +200,20 @@ def test_two_machines_with_one_name_are_noticed(join: Join) -> None:
 # ---------------------------------------------------------------- when something fails
 
 
-def test_a_server_that_is_killed_is_caught_up_with(there: nats.Server, join: Join) -> None:
+def test_a_server_that_is_killed_is_caught_up_with(there: nats.Server, pair: Pair) -> None:
     """Changes meanwhile are shown once, and health has the problem until then."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s1"), a_row("s2"))
-    dev.tell(a_move(1, "s1"))
-    sees(laptop, "dev", {"s1": "working", "s2": "working"})
+    dev, laptop = pair
+    dev.show(a_row("s2"))
+    dev.tell(a_move(1, "s"))
+    sees(laptop, "dev", {"s": "working", "s2": "working"})
     eventually(lambda: laptop.moved)
     there.kill()
-    note = eventually(lambda: dev.service.notes.get("fleet"))
-    assert note.startswith("down since ")
+    assert eventually(lambda: dev.service.notes.get("fleet")).startswith("down since ")
     eventually(lambda: "cannot be reached" in dev.service.notes.get("fleet", ""))
-    dev.show(a_row("s1", "blocked"), a_row("s3"), removed=("s2",))
-    dev.tell(a_move(2, "s1"), a_move(3, "s3"))
+    dev.show(a_row("s", "blocked"), a_row("s3"), removed=("s2",))
+    dev.tell(a_move(2, "s"), a_move(3, "s3"))
     there.start()
-    sees(laptop, "dev", {"s1": "blocked", "s3": "working"})
+    sees(laptop, "dev", {"s": "blocked", "s3": "working"})
     eventually(lambda: [1, 2, 3] == [m.id for _, m in laptop.moved])
     eventually(lambda: {} == dev.service.notes == laptop.service.notes)
 
@@ -259,27 +233,24 @@ def revisions(there: nats.Server) -> dict[str, int]:
     return {item.subject.rpartition(".")[2]: item.seq for item in found}
 
 
-def test_what_the_server_has_already_is_not_sent_again(there: nats.Server, join: Join) -> None:
+def test_what_the_server_has_already_is_not_sent_again(there: nats.Server, pair: Pair) -> None:
     """After an outage only changes are written: a thousand machines come back at once."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s1"), a_row("s2"))
-    sees(laptop, "dev", {"s1": "working", "s2": "working"})
+    dev, laptop = pair
+    dev.show(a_row("same"))
+    sees(laptop, "dev", {"s": "working", "same": "working"})
     marks = revisions(there)
     there.kill()
     eventually(lambda: dev.service.notes.get("fleet"))
-    dev.show(a_row("s1", "blocked"))
+    dev.show(a_row("s", "blocked"))
     there.start()
-    sees(laptop, "dev", {"s1": "blocked", "s2": "working"})
+    sees(laptop, "dev", {"s": "blocked", "same": "working"})
     after = revisions(there)
-    assert marks["s1"] != after["s1"]
-    assert marks["s2"] == after["s2"]
+    assert (marks["s"] != after["s"], marks["same"]) == (True, after["same"])
 
 
-def test_a_server_that_hangs_is_noticed(there: nats.Server, join: Join) -> None:
+def test_a_server_that_hangs_is_noticed(there: nats.Server, pair: Pair) -> None:
     """So is a cut in the network: no answer, then all rows are marked, then they are back."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s"))
-    sees(laptop, "dev", {"s": "working"})
+    dev, laptop = pair
     there.freeze()
     try:
         dev.show(a_row("s", "blocked"))
@@ -292,14 +263,12 @@ def test_a_server_that_hangs_is_noticed(there: nats.Server, join: Join) -> None:
 
 
 def test_after_a_sleep_the_connection_is_made_again(
-    join: Join, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old connection may be dead, which nobody reports."""
     slept = 0.0
     monkeypatch.setattr("bellboard.fleet.nats_wire.clock", lambda: time.monotonic() + slept)
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s"))
-    sees(laptop, "dev", {"s": "working"})
+    dev, laptop = pair
     before = laptop.service._wire
     slept = 60.0
     eventually(lambda: laptop.service._wire not in (before, None), "another")
@@ -307,11 +276,9 @@ def test_after_a_sleep_the_connection_is_made_again(
     sees(laptop, "dev", {"s": "blocked"})
 
 
-def test_a_host_that_takes_nothing_gets_the_last_state_only(join: Join) -> None:
+def test_a_host_that_takes_nothing_gets_the_last_state_only(pair: Pair) -> None:
     """A slow reader: nothing queues up, and it ends with what is so."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s"))
-    sees(laptop, "dev", {"s": "working"})
+    dev, laptop = pair
     before = laptop.batches
     laptop.slow.set()
     for n in range(300):
@@ -322,13 +289,12 @@ def test_a_host_that_takes_nothing_gets_the_last_state_only(join: Join) -> None:
     assert laptop.batches - before < 50
 
 
-def test_without_a_server_memory_does_not_grow(there: nats.Server, join: Join) -> None:
+def test_without_a_server_memory_does_not_grow(there: nats.Server, pair: Pair) -> None:
     """The last row of each session is kept, and the newest thousand transitions."""
-    dev = join("dev")
-    eventually(lambda: dev.service._wire)
+    dev, _ = pair
     there.kill()
     for n in range(1, 3001):
-        dev.show(a_row(f"s{n % 20}", detail=f"{n}"))
+        dev.show(a_row(f"s{n % 19}", detail=f"{n}"))
         dev.tell(a_move(n, "s1"))
     shelf = dev.service.shelf
     eventually(lambda: shelf.news and shelf.news[-1].id == 3000)
@@ -337,11 +303,9 @@ def test_without_a_server_memory_does_not_grow(there: nats.Server, join: Join) -
     assert 1000 == len(shelf.news)
 
 
-def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, join: Join) -> None:
+def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, pair: Pair) -> None:
     """Junk, a row of another session, control characters, names that are none."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s"))
-    sees(laptop, "dev", {"s": "working"})
+    laptop = pair.laptop
     row = {"session_id": "x", "agent": "claude", "status": "blocked"}
     hostile = {**row, "session_id": "h", "title": "\x1b]0;owned\x07\u202eevil", "since": 1e300}
     key = "bellboard.t.row.dev.claude"
@@ -369,92 +333,82 @@ def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, joi
     assert {"blocked": 2} == laptop.service.followed.machines["odd"].counts
 
 
-def test_a_reply_shows_hidden_characters_as_marks(join: Join) -> None:
-    """A machine may reply in any shape, as in a feed."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s"))
-    sees(laptop, "dev", {"s": "working"})
-    escape = "\x1b]0;owned\x07"
-    dev.reply = {"ok": 1, "why": escape, "text": escape, "rows": [escape], "deep": {escape: None}}
-    reply = laptop.service.ask("dev", "preview", {"session_id": "s"}).result(PATIENCE)
-    mark = "<U+001B>]0;owned<U+0007>"
-    assert {"ok": False, "text": mark, "rows": [mark], "deep": {mark: None}} == reply
+ESCAPE, MARK = "\x1b]0;owned\x07", "<U+001B>]0;owned<U+0007>"
 
 
-def test_a_reply_that_is_too_long_for_the_server_is_refused_with_the_reason(join: Join) -> None:
-    """Such a reply was once dropped, and the asker waited in vain."""
-    dev, laptop = join("dev"), join("laptop")
-    dev.show(a_row("s"))
-    sees(laptop, "dev", {"s": "working"})
-    dev.reply = {"ok": True, "text": "x" * (2 << 20)}
-    reply = laptop.service.ask("dev", "preview", {"session_id": "s"}).result(PATIENCE)
-    assert {"ok": False, "why": "the reply is too long for the fleet: 2048 kB"} == reply
+@pytest.mark.parametrize(
+    ("sent", "reply"),
+    [
+        (
+            {"ok": 1, "why": ESCAPE, "text": ESCAPE, "rows": [ESCAPE], "deep": {ESCAPE: None}},
+            {"ok": False, "text": MARK, "rows": [MARK], "deep": {MARK: None}},
+        ),
+        (  # the server would drop it, and who asked would wait in vain
+            {"ok": True, "text": "x" * (2 << 20)},
+            {"ok": False, "why": "the reply is too long for the fleet: 2048 kB"},
+        ),
+    ],
+    ids=["hidden characters", "too long"],
+)
+def test_a_reply_of_any_shape_is_shown_or_refused(
+    pair: Pair, sent: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    dev, laptop = pair
+    dev.reply = sent
+    assert reply == laptop.service.ask("dev", "preview", {"session_id": "s"}).result(PATIENCE)
 
 
 # ---------------------------------------------------------------- who may do what
 
 
 @pytest.fixture
-def team(there: nats.Server, tmp_path: Path) -> dict[str, Grant]:
+def team(fleet: Fleet) -> Fleet:
     """Members: dev and box publish, alice reads and answers, bob reads, carol sees box only."""
-    members = {
-        "dev": Grant("dev", "", frozenset({"publish"}), "dev"),
-        "box": Grant("box", "", frozenset({"publish"}), "box"),
-        "alice": Grant("alice", "", frozenset({"read", "answer"})),
-        "bob": Grant("bob", "", frozenset({"read"})),
-        "carol": Grant("carol", "", frozenset({"read"}), only=("box",)),
-        "eve": Grant("eve", "", frozenset({"publish", "read"}), "eve"),
-        "admin": Grant("admin", "", frozenset({"admin"})),
-    }
-    made = {m: g._replace(key=key_of(tmp_path, g, "t")) for m, g in members.items()}
-    there.kill()
-    there.accounts = accounts(made)
-    there.start()
-    return made
-
-
-def accounts(grants: dict[str, Grant]) -> str:
-    return (
-        "accounts" + server_configuration("t", list(grants.values()), "").partition("\naccounts")[2]
+    fleet.admit(
+        Grant("dev", "", frozenset({"publish"}), "dev"),
+        Grant("box", "", frozenset({"publish"}), "box"),
+        Grant("alice", "", frozenset({"read", "answer"})),
+        Grant("bob", "", frozenset({"read"})),
+        Grant("carol", "", frozenset({"read"}), only=("box",)),
     )
+    return fleet
 
 
-def as_member(tmp_path: Path, member: str, **more: Any) -> dict[str, Any]:
-    roles = {"publishes": member in ("dev", "box"), "reads": member not in ("dev", "box")}
-    return {"creds": str(tmp_path / f"{member}.creds"), **roles, **more}
+MAY_NOT = "may not {} on dev: ask whoever set up the fleet"
+S, CHOICE = {"session_id": "s"}, {"session_id": "s", "choice": "allow"}
+ASKED: list[tuple[str, str, dict[str, Any], str]] = [
+    ("alice", "answer", CHOICE, ""),
+    ("bob", "answer", CHOICE, f"bob {MAY_NOT.format('answer')}"),
+    ("bob", "turn", S, f"bob {MAY_NOT.format('read replies')}"),
+    ("bob", "request", {**S, "contents": True}, ""),
+    ("alice", "request", {**S, "contents": True}, ""),
+    ("carol", "request", {}, f"carol {MAY_NOT.format('request')}"),
+]
 
 
-@pytest.fixture
-def created(join: Join, team: dict[str, Grant], tmp_path: Path) -> None:
-    """The streams of the team, which an admin creates."""
-    admin = join("admin", **as_member(tmp_path, "admin"))
-    eventually(lambda: admin.service._wire)
-    admin.close()
-
-
-def test_a_member_sees_and_answers_what_it_may(join: Join, created: None, tmp_path: Path) -> None:
-    """Alice answers, bob only looks, carol sees one machine; each learns why not."""
-    dev, box = (join(m, **as_member(tmp_path, m)) for m in ("dev", "box"))
+def test_a_member_sees_and_answers_what_it_may(team: Fleet) -> None:
+    """Each learns why not; only who may answer sees what a file holds."""
+    dev, box, alice, bob = map(team.join, ("dev", "box", "alice", "bob"))
     dev.show(a_row("s", "blocked"))
     box.show(a_row("b"))
-    alice, bob = (join(m, **as_member(tmp_path, m)) for m in ("alice", "bob"))
-    carol = join("carol", **as_member(tmp_path, "carol", follow=("box",)))
-    sees(alice, "dev", {"s": "blocked"})
-    sees(bob, "dev", {"s": "blocked"})
-    sees(carol, "box", {"b": "working"})
-    wanted = {"session_id": "s", "choice": "allow"}
-    assert {"ok": True, "text": "done"} == alice.service.ask("dev", "answer", wanted).result(30)
-    refused = bob.service.ask("dev", "answer", wanted).result(30)
-    assert not refused["ok"]
-    assert refused["why"] == "bob may not answer on dev: ask whoever set up the fleet"
-    refused = bob.service.ask("dev", "turn", {"session_id": "s"}).result(30)
-    assert refused["why"] == "bob may not read replies on dev: ask whoever set up the fleet"
-    for who in (bob, alice):  # only who may answer sees what a file holds
-        look = {"session_id": "s", "contents": True}
-        assert who.service.ask("dev", "request", look).result(30)["ok"]
+    members = {"alice": alice, "bob": bob, "carol": team.join("carol", follow=("box",))}
+    for member, what in members.items():
+        sees(what, "box", {"b": "working"})
+        sees(what, "dev", {} if member == "carol" else {"s": "blocked"})
+    told = [members[who].service.ask("dev", do, fields).result(30) for who, do, fields, _ in ASKED]
+    assert [why for *_, why in ASKED] == [reply.get("why", "") for reply in told]
+    assert {"ok": True, "text": "done"} == told[0]
     asked = [("alice", "answer", None), ("bob", "request", False), ("alice", "request", True)]
     assert asked == [(m, do, fields.get("contents")) for m, do, fields in dev.asked]
-    assert not carol.service.ask("dev", "request", {}).result(30)["ok"]
+    assert {} == dev.service.notes == alice.service.notes
+
+
+def test_who_sits_at_a_screen_counts_for_the_machines_that_it_sees(team: Fleet) -> None:
+    """Carol's screen is one for box; alice's is one for all, and may notify."""
+    dev, box, alice = map(team.join, ("dev", "box", "alice"))
+    carol = team.join("carol", follow=("box",))
+    dev.show(a_row("s", "blocked"))
+    sees(alice, "dev", {"s": "blocked"})
     eventually(lambda: not (dev.service.is_followed or box.service.is_followed))
     carol.service.show_screen(True)
     eventually(lambda: box.service.is_followed)
@@ -463,69 +417,65 @@ def test_a_member_sees_and_answers_what_it_may(join: Join, created: None, tmp_pa
     eventually(lambda: dev.service.is_followed)
     assert claims(alice, "1")
     eventually(lambda: {} == dev.service.notes == alice.service.notes)
-    nosy = join("nosy", **as_member(tmp_path, "carol"))
-    note = eventually(lambda: nosy.service.notes.get("fleet reading"))
-    assert note.startswith("carol may not read all machines")
-    assert {} == nosy.rows
 
 
-def test_nobody_publishes_under_another_name(join: Join, created: None, tmp_path: Path) -> None:
-    """Box says that it is dev; the server refuses, and health says so."""
-    box = join("dev", **as_member(tmp_path, "box"))
-    box.show(a_row("forged"))
-    note = eventually(lambda: box.service.notes.get("fleet publishing"))
-    assert note.startswith("box may not publish as dev")
-
-
-def test_a_revoked_member_is_out_at_once(
-    there: nats.Server, join: Join, team: dict[str, Grant], created: None, tmp_path: Path
+@pytest.mark.parametrize(
+    ("machine", "member", "about", "why"),
+    [
+        ("nosy", "carol", "fleet reading", ("carol may not read all machines",)),
+        ("dev", "box", "fleet publishing", ("box may not publish as dev",)),
+        ("box", "box", "fleet", ("others may read", "chmod 600")),  # as with keys of SSH
+    ],
+    ids=["of all machines", "under another name", "with credentials that others can read"],
+)
+def test_what_a_member_may_not_is_refused_and_named_in_health(
+    team: Fleet, machine: str, member: str, about: str, why: tuple[str, ...]
 ) -> None:
+    team.join("dev").show(a_row("s"))
+    if about == "fleet":
+        Path(team.creds(member)).chmod(0o644)
+    peer = team.join(machine, member)
+    peer.show(a_row("forged"))
+    note = eventually(lambda: peer.service.notes.get(about))
+    assert [] == [words for words in why if words not in note], note
+    assert {} == peer.rows
+
+
+def test_a_revoked_member_is_out_at_once(team: Fleet) -> None:
     """The member reports why; others go on, and once readmitted, the member catches up."""
-    dev = join("dev", **as_member(tmp_path, "dev"))
+    dev, alice, bob = map(team.join, ("dev", "alice", "bob"))
     dev.show(a_row("s"))
-    alice, bob = (join(m, **as_member(tmp_path, m)) for m in ("alice", "bob"))
-    sees(alice, "dev", {"s": "working"})
-    sees(bob, "dev", {"s": "working"})
-    there.reload(accounts({m: g for m, g in team.items() if m != "bob"}))
+    for member in (alice, bob):
+        sees(member, "dev", {"s": "working"})
+    team.server.reload(team.accounts(without="bob"))
     note = eventually(lambda: "refuses" in (n := bob.service.notes.get("fleet", "")) and n)
-    assert "revoked" in note
-    assert str(tmp_path / "bob.creds") in note
+    assert "revoked" in note and team.creds("bob") in note
     dev.show(a_row("s", "blocked"))
     sees(alice, "dev", {"s": "blocked"})
     eventually(lambda: bob.lost.get("dev"))
     assert {"s": "working"} == bob.statuses("dev")
-    there.reload(accounts(team))
+    team.server.reload(team.accounts())
     eventually(lambda: "no account" in bob.service.notes.get("fleet", ""))
-    there.reload(accounts(team))  # nats-server 2.9 gives a new account its imports with the second
+    team.server.reload(team.accounts())  # nats-server 2.9 gives a new account its imports only now
     sees(bob, "dev", {"s": "blocked"})
 
 
-def test_a_creds_file_of_nats_is_taken(there: nats.Server, join: Join, tmp_path: Path) -> None:
+def test_a_creds_file_of_nats_is_taken(fleet: Fleet, tmp_path: Path) -> None:
     """With a JWT that an account signed, whose permissions count; what `nsc` makes."""
     operator = Operator()
-    there.kill()
-    there.accounts = operator.settings
-    there.start()
-    dev = join("dev", creds=str(operator.user(tmp_path / "dev.creds", [">"], [">"])), reads=False)
+    fleet.server.kill()
+    fleet.server.accounts = operator.settings
+    fleet.server.start()
+    dev = fleet.join(
+        "dev", creds=str(operator.user(tmp_path / "dev.creds", [">"], [">"])), reads=False
+    )
     own = ("ask.*.request.*.*", "claim.*.*", "screen.>", "tick.*")
     looks = ["$JS.API.>", *(f"bellboard.t.{x}" for x in own)]
     file = operator.user(tmp_path / "laptop.creds", looks, ["bellboard_seen.t.>"])
-    laptop = join("laptop", creds=str(file), publishes=False)
+    laptop = fleet.join("laptop", creds=str(file), publishes=False)
     dev.show(a_row("s", "blocked"))
     sees(laptop, "dev", {"s": "blocked"})
     assert laptop.service.ask("dev", "request", {"session_id": "s"}).result(30)["ok"]
     refused = laptop.service.ask("dev", "answer", {"session_id": "s"}).result(30)
     assert "may not answer on dev" in refused["why"]
     eventually(lambda: {} == dev.service.notes == laptop.service.notes)
-
-
-def test_credentials_that_others_can_read_are_refused(
-    there: nats.Server, join: Join, tmp_path: Path
-) -> None:
-    """SSH does the same with keys."""
-    key_of(tmp_path, Grant("dev", "", frozenset({"publish"}), "dev"), "t")
-    (tmp_path / "dev.creds").chmod(0o644)
-    dev = join("dev", creds=str(tmp_path / "dev.creds"))
-    note = eventually(lambda: dev.service.notes.get("fleet"))
-    assert "others may read" in note
-    assert "chmod 600" in note

@@ -15,7 +15,7 @@ from bellboard.fleet.member import Credentials, Joined
 from bellboard.fleet.nats_wire import Down, NatsWire, is_set
 from bellboard.fleet.streams import Stored, ensure, read_stored, stored_subjects
 from bellboard.fleet.subjects import Key, Subjects
-from fleets import Peer, a_row
+from fleets import Fleet, a_row, sees
 from rig import nats
 from rig.waiting import PATIENCE, eventually
 
@@ -87,28 +87,24 @@ def test_any_number_of_rows_is_everything(there: nats.Server, count: int) -> Non
     assert count == asyncio.run(main())
 
 
-def test_what_has_ended_leaves_room_for_what_runs(there: nats.Server) -> None:
+def test_what_has_ended_leaves_room_for_what_runs(fleet: Fleet) -> None:
     """The server keeps a mark of each session that ended for as long as a row."""
 
     async def ended(count: int) -> None:
-        async with wired(there.url) as wire:
+        async with wired(fleet.server.url) as wire:
             for n in range(count):
                 key = Key("dev", "claude", f"a{n}")
                 await wire._client.publish(SUBJECTS.row(key), b"", headers={"KV-Operation": "DEL"})
             await wire._client.flush(10)
 
     asyncio.run(ended(2 * MOST))
-    dev, late = Peer(there.url, "dev", reads=False), Peer(there.url, "late", publishes=False)
-    try:
-        dev.show(a_row("s", "blocked"))
-        eventually(lambda: {"s": "blocked"} == late.statuses("dev"))
-        late.close()
-        late = Peer(there.url, "late", publishes=False)
-        eventually(lambda: late.service.followed.is_read)
-        eventually(lambda: {"s": "blocked"} == late.statuses("dev"))
-    finally:
-        dev.close()
-        late.close()
+    dev = fleet.join("dev", reads=False)
+    dev.show(a_row("s", "blocked"))
+    for name in ("early", "late"):
+        reader = fleet.join(name, publishes=False)
+        eventually(lambda reader=reader: reader.service.followed.is_read)
+        sees(reader, "dev", {"s": "blocked"})
+        reader.close()
 
 
 def test_who_is_ended_just_as_something_happens_ends() -> None:
@@ -159,23 +155,18 @@ def test_a_connection_that_ends_with_a_write_is_noticed(there: nats.Server) -> N
 
 @pytest.mark.parametrize("stream", ["rows", "relay"])
 def test_what_the_server_loses_is_made_again(
-    there: nats.Server, stream: str, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody deletes a stream of the team: those who write and those who read go on."""
     monkeypatch.setattr("bellboard.fleet.service.CHECK", 1.0)
-    dev, laptop = Peer(there.url, "dev", reads=False), Peer(there.url, "laptop", publishes=False)
+    dev, laptop = fleet.join("dev", reads=False), fleet.join("laptop", publishes=False)
 
     async def lose() -> None:
-        async with wired(there.url) as wire:
+        async with wired(fleet.server.url) as wire:
             await wire.call(f"$JS.API.STREAM.DELETE.{getattr(SUBJECTS, stream)}")
 
-    try:
-        dev.show(a_row("s"))
-        eventually(lambda: {"s": "working"} == laptop.statuses("dev"))
-        asyncio.run(lose())
-        dev.show(a_row("s", "blocked"), a_row("new"))
-        shown = {"s": "blocked", "new": "working"}
-        eventually(lambda: shown == laptop.statuses("dev"))
-    finally:
-        for peer in (dev, laptop):
-            peer.close()
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    asyncio.run(lose())
+    dev.show(a_row("s", "blocked"), a_row("new"))
+    sees(laptop, "dev", {"s": "blocked", "new": "working"})

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
-from bellboard.fleet.member import Joined, credentials, key_of
 from bellboard.fleet.nats_wire import NatsWire
-from bellboard.fleet.permits import ADMIN, Grant, allowed, server_configuration
-from bellboard.fleet.streams import ensure
+from bellboard.fleet.permits import ADMIN, Grant, allowed
 from bellboard.fleet.subjects import Key, Subjects
 from bellboard.fleet.team_reader import look_at_team
-from fleets import Peer, a_row
+from fleets import Fleet, Peer, a_row, sees
 from rig import nats
 from rig.waiting import eventually
 
@@ -67,71 +64,55 @@ HONEST = (
     Grant("box", "", frozenset({"publish", "read"}), "box"),
     Grant("alice", "", frozenset({"read", "answer"})),
     Grant("carol", "", frozenset({"read"}), only=("box",)),
-    Grant(ADMIN, "", frozenset({ADMIN})),
 )
 
 
-class Team:
-    """A server as `bellboard fleet setup` configures it, with an attacker of some role."""
-
-    def __init__(self, there: nats.Server, folder: Path, eve: Grant) -> None:
-        self.there, self.folder, self.eve = there, folder, eve
-        grants = [g._replace(key=key_of(folder, g, "t")) for g in (*HONEST, eve)]
-        there.kill()
-        there.accounts = (
-            "accounts" + server_configuration("t", grants, "").partition("\naccounts")[2]
-        )
-        there.start()
-
-    async def wire(self, member: str, **settings: Any) -> NatsWire:
-        """Connect as a member."""
-        file = str(self.folder / f"{member}.creds")
-        joined = Joined(self.there.url, "t", member, file, **settings)
-        wire = NatsWire(joined, credentials(file), lambda subject: None)
-        await wire.open()
-        return wire
-
-
 @pytest.fixture(params=ROLES)
-def team(there: nats.Server, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Team]:
-    made = Team(there, tmp_path, ROLES[request.param])
-
-    async def create() -> None:
-        admin = await made.wire(ADMIN)
-        await ensure(admin, S)
-        await admin.close()
-
-    asyncio.run(create())
-    return made
+def eve(fleet: Fleet, request: pytest.FixtureRequest) -> Grant:
+    """An attacker with some role, in a fleet with honest members."""
+    grant = ROLES[request.param]
+    fleet.admit(*HONEST, grant)
+    return grant
 
 
 class Attacker:
-    """A member that is no bellboard."""
+    """A member that is no bellboard, over its own connection."""
 
-    def __init__(self, team: Team) -> None:
-        self.team, self.count = team, 0
-        self.wire: NatsWire | None = None
+    def __init__(self, wire: NatsWire) -> None:
+        self.wire = wire
 
     async def say(
         self, to: str, body: bytes = b"", reply: str = "", headers: dict[str, str] | None = None
     ) -> None:
         """Publish anything, as raw as the server takes it."""
-        if self.wire is None:
-            self.wire = await self.team.wire("eve")
-            await self.wire.subscribe(">", self._respond, 1 << 16)
-        self.count += 1
         await self.wire._client._send_publish(to, reply, body, len(body), headers)
+
+    async def send(self, command: bytes) -> None:
+        """Send a command of the protocol as it stands."""
+        await self.wire._client._send_command(command)
 
     async def flush(self) -> None:
         """Wait until the server has read all of it; it may not have thrown us out before."""
-        assert self.wire is not None
         await self.wire._client.flush(10)
 
-    async def _respond(self, message: Any) -> None:
+    async def respond(self, message: Any) -> None:
         """Use any right to respond."""
-        if self.wire is not None and message.reply:
+        if message.reply:
             with contextlib.suppress(Exception):
                 await self.wire.publish(message.reply, ANSWER)
+
+
+Attack = Callable[[Attacker, Peer], Awaitable[None]]
+
+
+@contextlib.asynccontextmanager
+async def attacking(fleet: Fleet) -> AsyncIterator[Attacker]:
+    """Yield an attacker that has said something of its own."""
+    eve = Attacker(await fleet.wire("eve"))
+    await eve.wire.subscribe(">", eve.respond, 1 << 16)
+    await eve.say(S.row(EVIL), ANSWER)
+    yield eve
+    await eve.wire.close()
 
 
 async def attack(eve: Attacker, aim: str) -> None:
@@ -220,27 +201,25 @@ def is_in(subject: str, filters: list[str]) -> bool:
     return any(map(one, filters))
 
 
-def test_nobody_can_be_made_to_say_what_a_member_may_not(team: Team) -> None:
+def test_nobody_can_be_made_to_say_what_a_member_may_not(fleet: Fleet, eve: Grant) -> None:
     """A member may publish anything for any reply: the team hears it under the member's name."""
-    may, ears = allowed(S, team.eve), {m: Ear() for m in (ADMIN, "dev", "alice")}
+    may, ears = allowed(S, eve), {m: Ear() for m in (ADMIN, "dev", "alice")}
 
     async def main() -> tuple[int, int]:
-        wires = {m: await team.wire(m) for m in ears}
+        wires = {m: await fleet.wire(m) for m in ears}
         for subject in (S.row(VICTIM), S.row(Key("dev"))):
             await wires["dev"].put(subject, FORGED)
         before = (await wires[ADMIN].info(S.rows))["state"]["last_seq"]
         for m, ear in ears.items():
             await wires[m].subscribe(">", ear.take, 1 << 20)
             await wires[m]._client.flush()
-        eve = Attacker(team)
-        await eve.say(S.row(EVIL), ANSWER)
-        for aim in AIMS:
-            await attack(eve, aim)
-        await asyncio.sleep(0.3)
-        left = await wires[ADMIN].info(S.rows, {"subjects_filter": S.rows_of("dev")})
-        for wire in (*wires.values(), eve.wire):
-            if wire is not None:
-                await wire.close()
+        async with attacking(fleet) as attacker:
+            for aim in AIMS:
+                await attack(attacker, aim)
+            await asyncio.sleep(0.3)
+            left = await wires[ADMIN].info(S.rows, {"subjects_filter": S.rows_of("dev")})
+        for wire in wires.values():
+            await wire.close()
         return len(left["state"]["subjects"]), before
 
     assert (2, 2) == asyncio.run(main())
@@ -249,50 +228,20 @@ def test_nobody_can_be_made_to_say_what_a_member_may_not(team: Team) -> None:
     said = [*may.say, *map(S.seen, may.say), *may.look.values()]
     assert set() == {x for x in ears[ADMIN].heard if not is_in(x, [*said, *own])}
     for member in ("dev", "alice"):
-        hears = allowed(S, next(g for g in HONEST if g.member == member)).hear
+        hears = allowed(S, fleet.grants[member]).hear
         heard = {x for x in ears[member].heard if not is_in(x, [f"_INBOX.{member}.>"])}
         assert set() == {x for x in heard if not is_in(x, hears)}
         assert set() == {x for x in heard if not is_in(x, list(map(S.seen, may.say)))}
     assert S.tick("eve") in ears[ADMIN].heard, "the attacker was not even connected"
 
 
-def test_honest_machines_believe_nothing_of_it(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same while a machine publishes, and somebody follows it and asks: both see the truth."""
-    monkeypatch.setattr("bellboard.fleet.publisher.BEAT", 2.0)
-    peers = {
-        m: Peer(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how)
-        for m, how in {"dev": {"reads": False}, "alice": {"publishes": False}}.items()
-    }
-    dev, alice = peers.values()
-    try:
-        dev.show(a_row("s", "blocked"))
-        eventually(lambda: {"s": "blocked"} == alice.statuses("dev"))
+# ---------------------------------------------------------------- what honest machines believe
 
-        async def main() -> None:
-            eve = Attacker(team)
-            await eve.say(S.row(EVIL), ANSWER)
-            for aim in SUBJECTS:
-                await attack(eve, aim)
-            if eve.wire is not None:
-                await eve.wire.close()
 
-        asyncio.run(main())
-        dev.show(a_row("later"))
-        truth = {"s": "blocked", "later": "working"}
-        eventually(lambda: truth == alice.statuses("dev"))
-        late = peers["late"] = Peer(
-            team.there.url, "late", creds=str(team.folder / "alice.creds"), publishes=False
-        )
-        eventually(lambda: truth == late.statuses("dev"))
-        reply = alice.service.ask("dev", "answer", {"session_id": "s"}).result(30)
-        assert {"ok": True, "text": "done"} == reply
-        mays = {is_asked(x) for x in allowed(S, team.eve).say}
-        for member, do, _ in dev.asked:
-            assert (member, do) == ("alice", "answer") or (member == "eve" and mays & {do, "*"})
-        assert {} == {m: p.service.notes for m, p in peers.items() if p.service.notes}
-    finally:
-        for peer in peers.values():
-            peer.close()
+async def every_way(eve: Attacker, alice: Peer) -> None:
+    """Try each way to each subject."""
+    for aim in SUBJECTS:
+        await attack(eve, aim)
 
 
 HEADERS = (
@@ -306,173 +255,129 @@ HEADERS = (
 )
 
 
-@pytest.mark.parametrize("team", ["publish, read, answer"], indirect=True)
-def test_no_header_blinds_the_others(team: Team) -> None:
-    """Of rows, transitions, requests and replies; nats-py would hang up at some."""
-    joined = [("dev", {"reads": False}), ("alice", {"publishes": False})]
-    peers = [
-        Peer(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how) for m, how in joined
-    ]
-    dev, alice = peers
-    try:
-        dev.show(a_row("s"))
-        eventually(lambda: {"s": "working"} == alice.statuses("dev"))
+async def headers(eve: Attacker, alice: Peer) -> None:
+    """Send rows, transitions, requests and replies with headers at which nats-py would hang up."""
+    for n, head in enumerate(HEADERS):
+        keys = [Key("eve", "claude", f"{n}"), Key("eve")]
+        asks = [S.ask("dev", "stop", "eve", f"{n:016}"), S.reply("eve", "alice", NUMBER)]
+        for to in (*map(S.row, keys), *map(S.moved, keys[:1]), *asks):
+            size = f"{len(head)} {len(head) + len(FORGED)}"
+            await eve.send(f"HPUB {to} {size}\r\n".encode() + head + FORGED + b"\r\n")
+    await eve.flush()
+    info = await eve.wire.info(S.rows, {"subjects_filter": S.rows_of("eve")})
+    assert len(info["state"]["subjects"]) > len(HEADERS) // 2, "the server took none"
 
-        async def main() -> None:
-            eve = await team.wire("eve")
-            for n, head in enumerate(HEADERS):
-                keys = [Key("eve", "claude", f"{n}"), Key("eve")]
-                asks = [S.ask("dev", "stop", "eve", f"{n:016}"), S.reply("eve", "alice", NUMBER)]
-                for to in (*map(S.row, keys), *map(S.moved, keys[:1]), *asks):
-                    size = f"{len(head)} {len(head) + len(FORGED)}"
-                    await eve._client._send_command(
-                        f"HPUB {to} {size}\r\n".encode() + head + FORGED + b"\r\n"
-                    )
-            await eve._client.flush(10)
-            info = await eve.info(S.rows, {"subjects_filter": S.rows_of("eve")})
-            assert len(info["state"]["subjects"]) > len(HEADERS) // 2, "the server took none"
-            await eve.close()
 
-        asyncio.run(main())
-        dev.show(a_row("later"))
-        truth = {"s": "working", "later": "working"}
-        eventually(lambda: truth == alice.statuses("dev"))
-        peers.append(
-            Peer(team.there.url, "late", creds=alice.service.joined.creds, publishes=False)
-        )
-        eventually(lambda: truth == peers[-1].statuses("dev"))
-        assert alice.hellos.count("dev") < 3, "it had to connect again"
-        assert [] == [p.service.notes for p in peers if p.service.notes]
-    finally:
-        for peer in peers:
-            peer.close()
+async def flood(eve: Attacker, alice: Peer) -> None:
+    """Send thousands of requests, replies and screens.
+
+    One of 65 once broke the connection of who got it.
+    """
+    for n in range(500):
+        await eve.say(S.ask("dev", "request", "eve", f"{n:016x}"), b"{}")
+        await eve.say(S.reply("eve", "alice", f"{n:016x}"), b"{}")
+    for n in range(5000):
+        await eve.say(S.screen("dev", "eve", f"{n}"))
+    await eve.flush()
+
+
+async def blanks(eve: Attacker, alice: Peer) -> None:
+    """Send subjects with blanks that the server takes as a part of them.
+
+    Some once ended a subject for nats-py, and chose the reader of a message: a reply to alice.
+    """
+
+    async def say(subject: bytes) -> None:
+        await eve.send(b'PUB %b 27\r\n{"ok":true,"text":"forged"}\r\n' % subject)
+
+    async def number_asked() -> str:
+        told = await eve.wire.info(S.relay, {"subjects_filter": S.ask("nobody", "*", "alice")})
+        return next(iter(told["state"].get("subjects") or ()), "").rpartition(".")[2]
+
+    for space in (b"\x0b", b"\x0c"):
+        for to in (S.row(Key("eve", "claude", "x")), S.moved(Key("eve", "claude", "x"))):
+            await say(to.encode() + space + b"x")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bellboard.fleet.requests.ANSWER", 3.0)
+        asked = alice.service.ask("nobody", "answer", {"session_id": "s"})
+        while not ((number := await number_asked()) or asked.done()):
+            await asyncio.sleep(0.05)
+        for sid in range(1, 32):
+            await say(f"{S.rows_of('eve')[:-1]}nobody.alice.{number}\x0b{sid}".encode())
+        await eve.flush()
+        told = await asyncio.wrap_future(asked)
+    assert str(told.get("why")).startswith("nobody did not reply within"), told
 
 
 class Slow(Peer):
     """A machine that takes long to carry out the attacker's request."""
 
     async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        if member == "eve":
-            await asyncio.sleep(10)
-        return await super()._do(member, do, fields)
+        reply = await super()._do(member, do, fields)
+        await asyncio.sleep(10 if member == "eve" else 0)
+        return reply
 
 
-@pytest.mark.parametrize("team", ["publish", "read"], indirect=True)
-def test_a_flood_harms_nobody_else(team: Team) -> None:
-    """Of requests, replies or screens; one of 65 once broke the connection of who got it."""
-    joined = [("dev", {"reads": False}), ("alice", {"publishes": False})]
-    dev, alice = peers = [
-        Slow(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how) for m, how in joined
-    ]
+@pytest.mark.parametrize(
+    ("eve", "attacks"),
+    [
+        *((role, every_way) for role in ROLES),
+        *(("publish, read, answer", headers), ("publish", blanks)),
+        *(("publish", flood), ("read", flood)),
+    ],
+    indirect=["eve"],
+)
+def test_honest_machines_believe_nothing_of_it(fleet: Fleet, eve: Grant, attacks: Attack) -> None:
+    """While a machine publishes, and somebody follows it and asks: both see the truth."""
+    dev, alice = (fleet.join(m, kind=Slow) for m in ("dev", "alice"))
+    dev.show(a_row("s", "blocked"))
+    sees(alice, "dev", {"s": "blocked"})
+    wires = [p.service._wire for p in (dev, alice)]
 
-    async def flood() -> None:
-        eve = Attacker(team)
-        for n in range(500):
-            await eve.say(S.ask("dev", "request", "eve", f"{n:016x}"), b"{}")
-            await eve.say(S.reply("eve", "alice", f"{n:016x}"), b"{}")
-        for n in range(5000):
-            await eve.say(S.screen("dev", "eve", f"{n}"))
-        await eve.flush()
-        assert eve.wire is not None
-        await eve.wire.close()
+    async def main() -> None:
+        async with attacking(fleet) as attacker:
+            await attacks(attacker, alice)
 
-    try:
-        dev.show(a_row("s"))
-        eventually(lambda: {"s": "working"} == alice.statuses("dev"))
-        wires = [p.service._wire for p in peers]
-        asyncio.run(flood())
-        told = alice.service.ask("dev", "answer", {"session_id": "s"}).result(30)
-        assert {"ok": True, "text": "done"} == told
-        assert wires == [p.service._wire for p in peers], "it had to connect again"
-    finally:
-        for peer in peers:
-            peer.close()
-
-
-@pytest.mark.parametrize("team", ["publish"], indirect=True)
-def test_who_makes_its_list_too_long_is_left_out(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of those who come later; they once connected again and again, and saw nobody."""
-    monkeypatch.setattr("bellboard.fleet.nats_wire.LARGEST", 1 << 20)
-    dev = Peer(team.there.url, "dev", creds=str(team.folder / "dev.creds"), reads=False)
-    peers = [dev]
-
-    async def fill() -> None:
-        eve = Attacker(team)
-        for n in range(400):
-            await eve.say(S.row(Key("eve", "claude", f"{n}{'x' * 3000}")), b"{}")
-        assert eve.wire is not None
-        await eve.wire.put(S.row(Key("eve")), b"{}")  # answered once all before it is stored
-        await eve.wire.close()
-
-    try:
-        dev.show(a_row("s"))
-        eventually(lambda: not dev.service.shelf.changed)
-        asyncio.run(fill())
-        creds = str(team.folder / "alice.creds")
-        late = Peer(team.there.url, "late", creds=creds, publishes=False)
-        peers.append(late)
-        eventually(lambda: late.service.followed.is_read)
-        eventually(lambda: {"s": "working"} == late.statuses("dev"))
-        assert {"eve"} == {*late.service.followed.refused}
-        found, why = asyncio.run(look_at_team(late.service.joined))
-        assert ("", {"dev", "eve"}) == (why, {*found}), "as `bellboard fleet status` shows it"
-    finally:
-        for peer in peers:
-            peer.close()
-
-
-SPACES = (b"\x0b", b"\x0c")  # the server takes them as part of a subject
-
-
-@pytest.mark.parametrize("team", ["publish"], indirect=True)
-def test_no_subject_blinds_the_others_or_speaks_for_them(
-    team: Team, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some white space once ended a subject for nats-py, and chose the reader of a message."""
-    monkeypatch.setattr("bellboard.fleet.requests.ANSWER", 3.0)
-    joined = [("dev", {"reads": False}), ("alice", {"publishes": False})]
-    dev, alice = peers = [
-        Peer(team.there.url, m, creds=str(team.folder / f"{m}.creds"), **how) for m, how in joined
-    ]
-
-    async def say(wire: NatsWire, subject: bytes) -> None:
-        await wire._client._send_command(b'PUB %b 27\r\n{"ok":true,"text":"forged"}\r\n' % subject)
-
-    async def main() -> dict[str, Any]:
-        eve = await team.wire("eve")
-        for space in SPACES:
-            for to in (S.row(Key("eve", "claude", "x")), S.moved(Key("eve", "claude", "x"))):
-                await say(eve, to.encode() + space + b"x")
-        asked = alice.service.ask("nobody", "answer", {"session_id": "s"})
-        while not ((number := await asked_for(eve)) or asked.done()):
-            await asyncio.sleep(0.05)
-        for sid in range(1, 32):
-            await say(eve, f"{S.rows_of('eve')[:-1]}nobody.alice.{number}\x0b{sid}".encode())
-        await eve._client.flush(10)
-        told = await asyncio.wrap_future(asked)
-        await eve.close()
-        return told
-
-    async def asked_for(eve: NatsWire) -> str:
-        told = await eve.info(S.relay, {"subjects_filter": S.ask("nobody", "*", "alice")})
-        return next(iter(told["state"].get("subjects") or ()), "").rpartition(".")[2]
-
-    try:
-        dev.show(a_row("s"))
-        eventually(lambda: {"s": "working"} == alice.statuses("dev"))
-        said = asyncio.run(main())
-        assert str(said.get("why")).startswith("nobody did not reply within"), said
-        dev.show(a_row("later"))
-        eventually(lambda: {"s": "working", "later": "working"} == alice.statuses("dev"))
-        assert alice.hellos.count("dev") < 2, "it had to connect again"
-    finally:
-        for peer in peers:
-            peer.close()
+    asyncio.run(main())
+    dev.show(a_row("later"))
+    truth = {"s": "blocked", "later": "working"}
+    for member in (alice, fleet.join("late", "alice")):
+        sees(member, "dev", truth)
+    reply = alice.service.ask("dev", "answer", {"session_id": "s"}).result(30)
+    assert {"ok": True, "text": "done"} == reply
+    mays = {is_asked(x) for x in allowed(S, eve).say}
+    for member, do, _ in dev.asked:
+        assert (member, do) == ("alice", "answer") or (member == "eve" and mays & {do, "*"})
+    assert {} == {p.machine: p.service.notes for p in fleet.peers if p.service.notes}
+    assert wires == [p.service._wire for p in (dev, alice)], "it had to connect again"
 
 
 def is_asked(subject: str) -> str:
     """Return the request to dev under a subject."""
     tokens = subject.split(".")
     return tokens[4] if tokens[2] == "ask" and tokens[3] in ("*", "dev") else ""
+
+
+@pytest.mark.parametrize("eve", ["publish"], indirect=True)
+def test_who_makes_its_list_too_long_is_left_out(
+    fleet: Fleet, eve: Grant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who come later once connected again and again, and saw nobody."""
+    monkeypatch.setattr("bellboard.fleet.nats_wire.LARGEST", 1 << 20)
+    dev = fleet.join("dev")
+
+    async def fill() -> None:
+        async with attacking(fleet) as attacker:
+            for n in range(400):
+                await attacker.say(S.row(Key("eve", "claude", f"{n}{'x' * 3000}")), b"{}")
+            await attacker.wire.put(S.row(Key("eve")), b"{}")  # answered once all before is stored
+
+    dev.show(a_row("s"))
+    eventually(lambda: not dev.service.shelf.changed)
+    asyncio.run(fill())
+    late = fleet.join("late", "alice")
+    eventually(lambda: late.service.followed.is_read)
+    sees(late, "dev", {"s": "working"})
+    assert {"eve"} == {*late.service.followed.refused}
+    found, why = asyncio.run(look_at_team(late.service.joined))
+    assert ("", {"dev", "eve"}) == (why, {*found}), "as `bellboard fleet status` shows it"
