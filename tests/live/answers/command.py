@@ -75,6 +75,6 @@ def proved(trial: Callable[[], None]) -> Results:
     try:
         trial()
         yield "all of it", ""
-    except AssertionError as error:
+    except Exception as error:  # any kind: it is noted, and the others continue
         traceback.print_exc()
-        yield "all of it", f"{error}".partition("\n")[0]
+        yield "all of it", f"{type(error).__name__}: {error}".partition("\n")[0]
