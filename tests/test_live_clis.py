@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -17,13 +18,20 @@ from live.screens import STANDS, ScreenStage, judged_by_screens
 from live.stage import How
 from live.stands import CODEX, COPILOT, OPENCODE, PI, QWEN, SPEAKING, Stand
 from rig import codex, opencode
-from rig import home as homes
 from rig.fixtures import VERSIONS
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually, rest
 
 FIRST, SECOND = "%0", "%1"
+
+
+@pytest.fixture
+def published(home: Home) -> Iterator[Published]:
+    """Run a host that prints what is shown."""
+    made = Published(home)
+    yield made
+    made.close()
 
 
 @pytest.mark.timeout(300)
@@ -141,35 +149,30 @@ def test_pi_works_between_its_retries_and_fails_once() -> None:
 
 
 @pytest.mark.live
-def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other() -> None:
+def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other(
+    home: Home, tmux: Server, published: Published
+) -> None:
     """Hooks run in the server, and do not report a permission that was granted, or a quit."""
     codex.executable()
-    home = homes.build()
-    tmux, published = Server(home), Published(home)
-    try:
-        with codex.running(home, tmux) as (cli, _):
-            say(cli.pane, "DO: esc perl -e 'sleep 4'; say Done")
-            cli.pane.shows("Would you like to run")
-            eventually(lambda: tos(published)[-1:] == ["blocked"], "it asks")
-            rest(STANDS)  # the board knows sooner than its terminal, which ignores keys until then
-            cli.pane.press("y")
-            eventually(lambda: tos(published)[-1:] == ["completed"], "it is done")
-            took = [c["t"] for c in published.changes][-2:]
-            say(cli.pane, "DO: slow 20")
-            eventually(lambda: tos(published)[-1:] == ["working"], "it works")
-            rest(STANDS)
-            cli.pane.press("Escape")
-            eventually(lambda: tos(published)[-1:] == ["idle"], "it is interrupted")
-            say(cli.pane, "DO: err 400")
-            eventually(lambda: tos(published)[-1:] == ["error"], "it fails")
-            assert places(home) == [cli.pane.id]
-            say(cli.pane, "/quit")
-            eventually(lambda: tos(published)[-1:] == [None], "it has quit")
-            assert cli.server.poll() is None
-    finally:
-        tmux.close()
-        published.close()
-        homes.remove(home)
+    with codex.running(home, tmux) as (cli, _):
+        say(cli.pane, "DO: esc perl -e 'sleep 4'; say Done")
+        cli.pane.shows("Would you like to run")
+        eventually(lambda: tos(published)[-1:] == ["blocked"], "it asks")
+        rest(STANDS)  # the board knows sooner than its terminal, which ignores keys until then
+        cli.pane.press("y")
+        eventually(lambda: tos(published)[-1:] == ["completed"], "it is done")
+        took = [c["t"] for c in published.changes][-2:]
+        say(cli.pane, "DO: slow 20")
+        eventually(lambda: tos(published)[-1:] == ["working"], "it works")
+        rest(STANDS)
+        cli.pane.press("Escape")
+        eventually(lambda: tos(published)[-1:] == ["idle"], "it is interrupted")
+        say(cli.pane, "DO: err 400")
+        eventually(lambda: tos(published)[-1:] == ["error"], "it fails")
+        assert [row.get("pane") for row in published.rows()] == [cli.pane.id]
+        say(cli.pane, "/quit")
+        eventually(lambda: tos(published)[-1:] == [None], "it has quit")
+        assert cli.server.poll() is None
     first = ["working", "blocked", "working", "completed"]
     assert [x for x in tos(published) if x != "idle"][:4] == first
     assert took[1] - took[0] > 3.0, "the tool ran for 4 s after the grant"
@@ -185,34 +188,29 @@ TOLD = (
 @pytest.mark.live
 @pytest.mark.smoke
 @pytest.mark.parametrize("cli", [codex, opencode], ids=["codex", "opencode"])
-def test_a_prompt_reaches_the_model_by_the_server_of_its_cli(cli: ModuleType) -> None:
+def test_a_prompt_reaches_the_model_by_the_server_of_its_cli(
+    home: Home, tmux: Server, published: Published, cli: ModuleType
+) -> None:
     """Whole and once, while its terminal holds another; then one is queued, and it is stopped."""
     cli.executable()
-    home = homes.build()
-    tmux, published = Server(home), Published(home)
-    try:
-        with cli.running(home, tmux) as (running, model):
-            pane = running if cli is opencode else running.pane
-            say(pane, "DO: say First")
-            eventually(lambda: tos(published)[-1:] == ["completed"], "its first turn")
-            (session,) = (row["session_id"] for row in published.rows())
-            pane.type("half typed")
-            before = len(model.requests)
-            assert "taken" == sent(home, "send", session, "-", "--submit", text=TOLD)
-            eventually(lambda: len(tos(published)) > 4 and tos(published)[-1] == "completed")
-            heard = [said for body in model.requests[before:] for said in prompts(body)]
-            assert 1 == heard.count(TOLD.replace("\r\n", "\n"))
-            assert "taken" == sent(home, "send", session, "--submit", "DO: slow 30")
-            pane.shows("word1")
-            eventually(lambda: tos(published)[-1] == "working", "it works")
-            assert "queued" == sent(home, "send", session, "DO: say Queued", "--submit")
-            assert "taken" == sent(home, "interrupt", session)
-            eventually(lambda: tos(published)[-1] != "working", "it is stopped")
-            pane.shows("(?s)[Ii]nterrupted.*half typed")
-    finally:
-        tmux.close()
-        published.close()
-        homes.remove(home)
+    with cli.running(home, tmux) as (running, model):
+        pane = running if cli is opencode else running.pane
+        say(pane, "DO: say First")
+        eventually(lambda: tos(published)[-1:] == ["completed"], "its first turn")
+        (session,) = (row["session_id"] for row in published.rows())
+        pane.type("half typed")
+        before = len(model.requests)
+        assert "taken" == sent(home, "send", session, "-", "--submit", text=TOLD)
+        eventually(lambda: len(tos(published)) > 4 and tos(published)[-1] == "completed")
+        heard = [said for body in model.requests[before:] for said in prompts(body)]
+        assert 1 == heard.count(TOLD.replace("\r\n", "\n"))
+        assert "taken" == sent(home, "send", session, "--submit", "DO: slow 30")
+        pane.shows("word1")
+        eventually(lambda: tos(published)[-1] == "working", "it works")
+        assert "queued" == sent(home, "send", session, "DO: say Queued", "--submit")
+        assert "taken" == sent(home, "interrupt", session)
+        eventually(lambda: tos(published)[-1] != "working", "it is stopped")
+        pane.shows("(?s)[Ii]nterrupted.*half typed")
 
 
 def sent(home: Home, *command: str, text: str = "") -> str:
@@ -228,13 +226,6 @@ def prompts(body: dict[str, Any]) -> list[str]:
     said = [x for x in body.get("input") or body.get("messages") or () if x.get("role") == "user"]
     texts = [x["content"] for x in said[-1:]]
     return [t if isinstance(t, str) else "".join(x.get("text", "") for x in t) for t in texts]
-
-
-def places(home: Home) -> list[str]:
-    """Return the panes of the sessions on the board."""
-    argv = [sys.executable, "-m", "bellboard", "list", "--json"]
-    listed = subprocess.run(argv, env=home.env, capture_output=True, text=True, check=True)
-    return [row.get("pane", "") for row in json.loads(listed.stdout)["sessions"]]
 
 
 def tos(published: Published) -> list[str | None]:
