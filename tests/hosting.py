@@ -43,9 +43,17 @@ class NoThread(Thread):
         raise RuntimeError("can't start new thread")
 
 
-def put(spool: Spool, event: str, session: str = "s", t: float | None = None, **fields: Any) -> str:
+def put(
+    spool: Spool,
+    event: str,
+    session: str = "s",
+    t: float | None = None,
+    pid: int = 0,
+    pipe: str = "",
+    **fields: Any,
+) -> str:
     """Write an event as `hooks/emit` does, with that time; return its name."""
-    head = f"agent=claude\0event={event}\0pid=0\0\0"
+    head = f"agent=claude\0event={event}\0pid={pid}\0pipe={pipe}\0\0"
     payload = {"session_id": session, "hook_event_name": event, "cwd": "/srv/project", **fields}
     return put_raw(spool, MAGIC + head.encode() + json.dumps(payload).encode(), t)
 
