@@ -43,6 +43,7 @@ class Desk:
         self.spool.prepare()
         self.home, self.pid = home, pid
         self.folder = home.bellboard / "answers"
+        self.claim, self.pipe = self.folder / f"{NAME}.answer", self.folder / "1.1"
         self.told: list[dict[str, Any]] = []
         self.goes_on = True  # the agent, once it is answered
         self.then: Callable[[], None] = lambda: None  # before it goes on
@@ -78,6 +79,10 @@ class Desk:
         """Change the question that stands."""
         block = replace(self.s.blocks[":"], **facts)
         self.s = self.session_of(blocks={":": block})
+
+    def changes(self, **facts: Any) -> None:
+        """Change the session, as hosts know it."""
+        self.s = replace(self.s, **facts)
 
     # ----------------------------------------------------- see `RequestReader` and `Answering`
 

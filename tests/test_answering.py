@@ -7,16 +7,18 @@ import json
 import os
 import re
 import resource
+import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from bellboard.agents.agent import Press
+from bellboard.agents.parts import CUT
 from bellboard.core.events import Event
 from bellboard.core.session import Process, Session
 from bellboard.hosting import answering, keyboard
@@ -117,7 +119,7 @@ def test_an_answer_whose_outcome_cannot_be_read_was_sent(
     monkeypatch.undo()
     assert (reply["way"], reply["outcome"]) == ("hook", "nothing")
     assert re.fullmatch(NOTHING, desk.told[-1]["outcome"])
-    assert (desk.folder / f"{NAME}.answer").exists()  # so that nobody answers again
+    assert desk.claim.exists()  # so that nobody answers again
 
 
 def test_a_long_answer_is_sent_whole(desk: Desk) -> None:
@@ -156,7 +158,7 @@ def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
         whys = {reply["why"] for reply in told if "why" in reply}
         assert whys == {f"already answered by {won[0]}"}
         assert len(hook.said) == 1
-        (desk.folder / f"{NAME}.answer").unlink()
+        desk.claim.unlink()
 
 
 @pytest.mark.parametrize("is_over", [True, False])
@@ -166,7 +168,7 @@ def test_a_question_that_ends_just_before_the_answer_is_sent_gets_no_answer(
     """Nor does the same question, asked again; nothing is left that would keep others waiting."""
     hook = desk.waits()
     digest, look = desk.request()["request"]["digest"], desk.session
-    claim = desk.folder / f"{NAME}.answer"
+    claim = desk.claim
 
     def session(sid: str) -> Session | None:
         if claim.exists() and is_over:
@@ -200,7 +202,7 @@ def test_a_crash_between_claim_and_answer_blocks_nobody_for_long(desk: Desk) -> 
     desk.waits()
     Claims(desk.home.bellboard).claim(NAME, Claim("Neovim 9", time.time(), "allow", 9))
     assert desk.answer()["why"] == "already answered by Neovim 9"
-    os.utime(desk.folder / f"{NAME}.answer", (time.time() - 4,) * 2)
+    os.utime(desk.claim, (time.time() - 4,) * 2)
     assert desk.answer()["outcome"] == "taken"
 
 
@@ -209,7 +211,7 @@ def test_a_claim_is_only_renewed_and_released_by_its_owner(desk: Desk) -> None:
     answers = Claims(desk.home.bellboard)
     slow, next_ = Claim("a", 1.0, "allow", 1), Claim("b", 2.0, "allow", 2)
     assert answers.claim(NAME, slow) is None
-    os.utime(desk.folder / f"{NAME}.answer", (time.time() - 4,) * 2)
+    os.utime(desk.claim, (time.time() - 4,) * 2)
     assert answers.claim(NAME, next_) is None
     assert not answers.renew(NAME, slow)
     answers.release(NAME, slow)
@@ -229,20 +231,92 @@ def refused(desk: Desk, reply: dict[str, Any], why: str) -> None:
 CHANGED = "the request has changed since you read it; read it again"
 
 
-def test_a_wrong_digest_is_refused(desk: Desk) -> None:
-    desk.waits()
-    refused(desk, desk.answer(digest="0" * 16), CHANGED)
-    refused(desk, desk.answer(digest=""), CHANGED)
-    refused(desk, desk.answer(digest=None), CHANGED)
+def ends(desk: Desk) -> None:
+    os.kill(desk.pid, signal.SIGKILL)
+    os.waitpid(desk.pid, 0)
 
 
-def test_a_command_changed_meanwhile_is_refused(desk: Desk) -> None:
-    """By a queued edit, for example: what was shown is not what would run."""
+def links(path: Path, other: Path) -> None:
+    path.rename(other)
+    path.symlink_to(other)
+
+
+def replaces_by_a_file(desk: Desk) -> None:
+    desk.pipe.unlink()
+    desk.pipe.touch()
+
+
+REUSED = f"process {{desk.pid}} is a different process now{THERE}"
+ABOUT_OTHERS = f"its request is about another session{THERE}"
+NOWHERE = f"its terminal is neither in tmux nor in a Neovim{THERE}"
+CONTROLS = "the message has the control character"
+
+#: What happens once the request was read, or how the answer differs → why it is refused.
+ATTACKS: dict[str, tuple[Callable[[Desk], object] | dict[str, Any], str]] = {
+    "another digest": ({"digest": "0" * 16}, CHANGED),
+    "an empty digest": ({"digest": ""}, CHANGED),
+    "no digest": ({"digest": None}, CHANGED),
+    "another command": (lambda desk: desk.asks(tool_input={"command": "rm -rf /"}), CHANGED),
+    "an ended process": (ends, REUSED),
+    "a reused pid": (
+        lambda desk: desk.changes(processes={desk.pid: Process(desk.pid, "1")}),
+        REUSED,
+    ),
+    "an event of another session": (lambda desk: desk.asks(session_id="t"), ABOUT_OTHERS),
+    "an event of another CLI": (lambda desk: desk.asks(agent="other"), ABOUT_OTHERS),
+    "an event of another process": (
+        lambda desk: desk.asks(pid=os.getpid()),
+        f"another process asks that{THERE}",
+    ),
+    "no process that is known": (
+        lambda desk: (desk.asks(pid=os.getpid()), desk.changes(pid=0)),
+        f"cannot verify that the process that asks runs this session{THERE}",
+    ),
+    "an unknown CLI": (
+        lambda desk: desk.changes(agent="other"),
+        f"how other takes answers is not known{THERE}",
+    ),
+    "an event that cannot be read": (
+        lambda desk: desk.asks(session_id=1),
+        f"its request cannot be read{THERE}",
+    ),
+    "a message of 10 MB": ({"message": "x" * (10 << 20)}, "the message is longer than 64 kB"),
+    "a message with a zero": ({"message": "a\0b"}, f"{CONTROLS} U+0000"),
+    "a message with an escape": ({"message": "a\x1b]0;x\x07"}, f"{CONTROLS} U+001B"),
+    "a pipe that is a link": (lambda desk: links(desk.pipe, desk.home.root / "other"), NOWHERE),
+    "a pipe that is a file": (replaces_by_a_file, NOWHERE),
+    "a pipe that is gone": (lambda desk: desk.pipe.unlink(), NOWHERE),
+    "a pipe that is outside": (lambda desk: desk.becomes(pipe="../answers/1.1"), NOWHERE),
+    "a folder in the place of the claim": (
+        lambda desk: desk.claim.mkdir(),
+        "{desk.claim} is a directory; remove it",
+    ),
+    "a folder that others may write to": (
+        lambda desk: desk.folder.chmod(0o777),
+        "others may write to {desk.folder}; make it private",
+    ),
+    "a folder that is a link": (
+        lambda desk: links(desk.folder, desk.home.root / "other"),
+        "{desk.folder} is a link or a file; remove it",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ATTACKS)
+def test_an_answer_to_anything_but_what_was_read_is_refused(desk: Desk, what: str) -> None:
+    """A queued edit may change what would run; what was shown counts."""
     hook = desk.waits()
-    digest = desk.request()["request"]["digest"]
-    desk.asks(tool_input={"command": "make all && rm -rf /", "description": "Build it"})
-    refused(desk, desk.answer(digest=digest), CHANGED)
+    given: dict[str, Any] = {"digest": desk.request()["request"]["digest"]}
+    change, why = ATTACKS[what]
+    if isinstance(change, dict):
+        given |= change
+    else:
+        change(desk)
+    refused(
+        desk, desk.answer("deny" if "message" in given else "allow", **given), why.format(desk=desk)
+    )
     assert hook.said == []
+    assert not desk.pipe.is_file() or desk.pipe.read_bytes() == b""
 
 
 def test_a_replay_is_refused(desk: Desk) -> None:
@@ -251,7 +325,7 @@ def test_a_replay_is_refused(desk: Desk) -> None:
     digest = desk.request()["request"]["digest"]
     assert desk.answer(digest=digest)["outcome"] == "taken"
     refused(desk, desk.answer(digest=digest), "already answered by Neovim 1")
-    (desk.folder / f"{NAME}.answer").unlink()
+    desk.claim.unlink()
     refused(desk, desk.answer(digest=digest), "already answered by Neovim 1")
 
 
@@ -261,39 +335,6 @@ def test_the_process_of_another_user_is_refused(home: Home, processes: Callable[
     desk = Desk(home, pid)
     desk.waits()
     refused(desk, desk.answer(digest="x"), f"process {pid} belongs to another user{THERE}")
-
-
-def test_an_ended_process_is_refused(desk: Desk) -> None:
-    desk.waits()
-    digest = desk.request()["request"]["digest"]
-    os.kill(desk.pid, 9)
-    os.waitpid(desk.pid, 0)
-    why = f"process {desk.pid} is a different process now{THERE}"
-    refused(desk, desk.answer(digest=digest), why)
-
-
-def test_a_reused_pid_is_refused(desk: Desk) -> None:
-    """Another process has the id of the process that asked."""
-    desk.waits()
-    digest = desk.request()["request"]["digest"]
-    other = Process(desk.pid, "12345")
-    desk.s = replace(desk.s, processes={desk.pid: other})
-    why = f"process {desk.pid} is a different process now{THERE}"
-    refused(desk, desk.answer(digest=digest), why)
-
-
-def test_a_session_that_claims_the_id_of_another_is_refused(
-    desk: Desk, processes: Callable[..., int]
-) -> None:
-    """The event names another session, or a process that is not the session's."""
-    desk.waits()
-    desk.asks(session_id="t")
-    refused(desk, desk.answer(digest="x"), f"its request is about another session{THERE}")
-    desk.asks(pid=processes())
-    refused(desk, desk.answer(digest="x"), f"another process asks that{THERE}")
-    desk.s = replace(desk.s, pid=0)
-    why = f"cannot verify that the process that asks runs this session{THERE}"
-    refused(desk, desk.answer(digest="x"), why)
 
 
 def test_a_process_that_claims_the_session_of_another_is_refused(
@@ -315,39 +356,11 @@ def test_a_process_that_claims_the_session_of_another_is_refused(
     assert hook.said == []
 
 
-def test_an_unknown_cli_is_refused(desk: Desk) -> None:
-    """Its request is not answered in the words of another CLI."""
-    desk.waits()
-    desk.s = replace(desk.s, agent="other")
-    refused(desk, desk.answer(digest="x"), f"how other takes answers is not known{THERE}")
-    desk.s = replace(desk.s, agent="claude")
-    desk.asks(agent="other")
-    refused(desk, desk.answer(digest="x"), f"its request is about another session{THERE}")
-
-
-def test_a_request_that_cannot_be_read_is_refused(desk: Desk) -> None:
-    desk.asks(session_id=1)
-    refused(desk, desk.answer(digest="x"), f"its request cannot be read{THERE}")
-
-
-def test_a_truncated_request_is_refused(desk: Desk) -> None:
-    """Of an event of more than 1 MB only the first part is read."""
-    desk.waits()
-    desk.asks(tool_input={"command": "x" * (1 << 20)})
-    assert "too large" in desk.answer()["why"]
-
-
-@pytest.mark.parametrize(
-    ("message", "why"),
-    [
-        ("x" * (10 << 20), "the message is longer than 64 kB"),
-        ("a\0b", "the message has the control character U+0000"),
-        ("a\x1b]0;x\x07", "the message has the control character U+001B"),
-    ],
-)
-def test_a_message_that_no_person_writes_is_refused(desk: Desk, message: str, why: str) -> None:
+def test_an_event_of_more_than_1_mb_is_refused(desk: Desk) -> None:
+    """Only its first part is read."""
     hook = desk.waits()
-    refused(desk, desk.answer("deny", message=message), why)
+    desk.asks(tool_input={"command": "x" * (1 << 20)})
+    refused(desk, desk.answer(), CUT)
     assert hook.said == []
 
 
@@ -372,38 +385,17 @@ def test_hidden_text_is_shown(desk: Desk) -> None:
 @needs_root
 def test_a_pipe_that_somebody_planted_gets_nothing(desk: Desk) -> None:
     hook = desk.waits()
-    os.chown(desk.folder / "1.1", 54321, 54321)
+    os.chown(desk.pipe, 54321, 54321)
     assert [way["name"] for way in desk.request()["request"]["ways"]] == ["go"]
     refused(desk, desk.answer(), f"its terminal is neither in tmux nor in a Neovim{THERE}")
     assert hook.said == []
-
-
-@pytest.mark.parametrize("what", ["link", "file", "nothing", "../spool/new"])
-def test_anything_but_a_pipe_gets_nothing(desk: Desk, what: str) -> None:
-    """A link to a pipe, a file, or a way out of the folder."""
-    hook = desk.waits()
-    pipe = desk.folder / "1.1"
-    other = desk.home.bellboard / "other"
-    if what == "link":
-        pipe.rename(other)
-        pipe.symlink_to(other)
-    elif what == "file":
-        pipe.unlink()
-        pipe.touch()
-    elif what == "nothing":
-        pipe.unlink()
-    else:
-        desk.becomes(pipe=f"../answers/{pipe.name}")
-    assert "neither in tmux" in desk.answer()["why"]
-    assert hook.said == []
-    assert what != "file" or pipe.read_bytes() == b""
 
 
 @pytest.mark.parametrize("what", ["damaged", "link", "pipe"])
 def test_a_planted_claim_stops_nobody_for_long(desk: Desk, what: str) -> None:
     """A damaged one counts as somebody's for a moment; what is no file does not count."""
     desk.waits()
-    claim = desk.folder / f"{NAME}.answer"
+    claim = desk.claim
     precious = desk.home.root / "precious"
     precious.write_text("kept")
     if what == "damaged":
@@ -432,25 +424,6 @@ def test_a_claim_that_cannot_be_written_whole_does_not_count(desk: Desk, room: i
     assert claims.claimed(NAME) is None
     assert hook.said == []
     assert desk.answer()["outcome"] == "taken"
-
-
-def test_a_folder_in_place_of_a_claim_is_named(desk: Desk) -> None:
-    desk.waits()
-    (claim := desk.folder / f"{NAME}.answer").mkdir()
-    refused(desk, desk.answer(), f"{claim} is a directory; remove it")
-
-
-def test_a_folder_that_somebody_replaced_is_refused(desk: Desk) -> None:
-    """A link, or a folder that others may write to."""
-    hook = desk.waits()
-    digest = desk.request()["request"]["digest"]
-    desk.folder.chmod(0o777)
-    refused(desk, desk.answer(digest=digest), f"others may write to {desk.folder}; make it private")
-    desk.folder.chmod(0o700)
-    desk.folder.rename(other := desk.home.root / "other")
-    desk.folder.symlink_to(other)
-    refused(desk, desk.answer(digest=digest), f"{desk.folder} is a link or a file; remove it")
-    assert hook.said == []
 
 
 @pytest.mark.parametrize("odd", [{"choice": 7}, {"answers": "x"}, {"message": ["a"]}])
@@ -526,7 +499,7 @@ def test_a_key_is_typed_only_while_the_question_stands_and_is_claimed(
             if is_over:
                 desk.s = desk.session_of(blocks={})
             else:
-                claim = desk.folder / f"{NAME}.answer"
+                claim = desk.claim
                 os.utime(claim, (time.time() - 4,) * 2)
                 Claims(desk.home.bellboard).claim(NAME, Claim("Neovim 9", 1.0, "deny", 9))
             return super().rows()
