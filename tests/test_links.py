@@ -10,14 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bellboard.hosting.far_evidence import Follower
-from bellboard.hosting.link import Link
 from bellboard.hosting.links import Links
 from bellboard.storage import machines
 from bellboard.storage.machines import Mailbox
@@ -25,7 +23,7 @@ from bellboard.storage.spool import Spool
 from bellboard.system.locks import locked
 from bellboard.system.watch import Watch
 from far_feed import FarFeed
-from hosting import RecordedHost, made, opened, put, running
+from hosting import RecordedHost, made, opened, put
 from rig.home import Home
 from rig.machines import set_followed
 from rig.waiting import eventually, leniency
@@ -321,116 +319,7 @@ def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, h
     assert len(dev.asked) == 1
 
 
-def test_requests_that_are_never_replied_to_do_not_block_those_after_them(
-    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The askers have given up by then."""
-    monkeypatch.setattr("bellboard.hosting.link.MOST_PENDING", 2)
-    mailbox = Mailbox(home.bellboard, "dev")
-    follower = Follower("dev", lambda line: None, time.time)
-    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
-
-    def asked() -> str:
-        name = mailbox.ask({"do": "stop", "session_id": "s1"})
-        link.wake()
-        return name
-
-    with running(link):
-        eventually(lambda: follower.is_up)
-        for _ in range(2):
-            asked()
-        eventually(lambda: len(dev.asked) == 2, "two requests")
-        refused = asked()
-        reply = eventually(lambda: mailbox.take_reply(refused), "a reply")
-        assert "has not replied to earlier requests" in reply["why"]
-        monkeypatch.setattr("bellboard.hosting.link.OLD", 0.0)
-        asked()
-        eventually(lambda: len(dev.asked) == 3, "the next request")
-
-
 # ---------------------------------------------------------------- hostile feeds
-
-HOSTILE = {
-    "junk": (b"\xff\x00\x1b[31m\n" * 20_000, "its command prints something other than a feed"),
-    "a long line": (b"x" * (2 << 20), "a line of more than 1024 kB"),
-    "another protocol": (b'{"feed":9,"type":"hello"}\n', "protocol 9"),
-    "no hello": (b'{"type":"state","now":1,"cursor":"d.1","all":[]}\n', "which protocol"),
-    "too many sessions": (
-        b'{"feed":1,"type":"hello","now":1}\n{"type":"state","now":1,"cursor":"d.1","all":['
-        + b",".join(b'"s%d"' % n for n in range(3000))
-        + b"]}\n",
-        "3000 sessions",
-    ),
-    "a problem": (b'{"type":"problem","text":"no \\u001b[31mdisk"}\n', "no disk"),
-}
-
-
-def test_a_long_greeting_does_not_end_a_link(start: Start, dev: FarFeed) -> None:
-    """Such as a login shell that prints a changelog."""
-    dev.restart(b"Welcome! There is much to know about this machine.\n" * 5000)
-    dev.say(dev.hello(), dev.moved("s1", "working"), dev.state())
-    host = start()
-    shows(host, {S1: "working"})
-
-
-def test_a_command_that_prints_and_never_greets_is_ended_and_named(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its steady output does not hide that it is not a feed."""
-    monkeypatch.setattr("bellboard.hosting.link.GREETING", 0.5)
-    command = ["sh", "-c", "echo one more ping; exec yes ''"]  # a Python may not start in that time
-    made(home.bellboard)
-    follower = Follower("dev", lambda line: None, time.time)
-    mailbox = Mailbox(home.bellboard, "dev")
-    link = Link(lambda cursor, shared, slow: command, follower, mailbox, lambda: None)
-    with running(link):
-        eventually(lambda: "other than a feed, such as: one more ping" in link.why, "the reason")
-
-
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_feed_that_cannot_be_followed_ends_and_says_why(
-    start: Start, dev: FarFeed, what: str
-) -> None:
-    said, why = HOSTILE[what]
-    dev.restart(said)
-    host = start()
-    host.says(why)
-    assert "\x1b" not in host.note
-    assert host.sessions == {}
-
-
-def test_a_feed_without_a_state_ends_and_says_why(
-    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other lines of the feed do not hide that its sessions are unknown."""
-    monkeypatch.setattr("bellboard.hosting.link.GREETING", 0.5)
-    beat = '{"type":"beat","now":1,"cursor":"d.1"}'
-    dev.restart(dev.hello())
-    says = f"cat '{dev.folder}/says'; while :; do echo '{beat}'; sleep 0.05; done"
-    follower = Follower("dev", lambda line: None, time.time)
-    mailbox = Mailbox(home.bellboard, "dev")
-    link = Link(lambda cursor, shared, slow: ["sh", "-c", says], follower, mailbox, lambda: None)
-    with running(link):
-        eventually(lambda: "does not send its sessions" in link.why, "the reason")
-
-
-def test_a_feed_that_lists_ever_more_sessions_ends_and_says_why(dev: FarFeed, home: Home) -> None:
-    """A line that removes some makes room for as many."""
-    lines: list[Mapping[str, Any]] = []
-    rows = [{"session_id": f"s{n}", "agent": "claude", "status": "idle"} for n in range(3000)]
-
-    def change(begin: int, end: int, *removed: str) -> dict[str, Any]:
-        message = {"type": "change", "now": dev.now(), "cursor": f"d.{end}", "removed": removed}
-        return {**message, "sessions": rows[begin:end]}
-
-    dev.restart(dev.hello(), dev.state(), change(0, 1000), change(1000, 2000))
-    dev.say(change(2000, 2001, "s0"), change(2000, 2500))
-    mailbox, follower = Mailbox(home.bellboard, "dev"), Follower("dev", lines.append, time.time)
-    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
-    with running(link):
-        eventually(lambda: "2499 sessions; at most 2000 can" in link.why, "the reason")
-    shown = {line["far"]["row"]["session_id"] for line in lines if "row" in line.get("far", {})}
-    assert shown == {row["session_id"] for row in rows[:2001]}
 
 
 def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:
