@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import statistics
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -89,6 +90,12 @@ class Kept:
         """Return whether a scene was played without a failure."""
         row = self.of(way).get(scene)
         return row is not None and not row.failure
+
+
+def figures(name: str, seconds: Sequence[float]) -> str:
+    """Return the median of some times, their range, and how many they are."""
+    span = f"{min(seconds):.3f} to {max(seconds):.3f} s"
+    return f"{name}: p50 {statistics.median(seconds):.3f} s, {span}, of {len(seconds)}"
 
 
 def missed(rows: Collection[Row], agrees: float = AGREES) -> list[str]:

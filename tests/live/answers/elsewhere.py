@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Final
 
 from bellboard.screen.prompt import SOON
 from live.answers.place import CAN, PROGRAM, QUIET, Place, answers_on, look, place, shown
+from live.report import figures
 from rig import editor as editors
 from rig.agent import Agent
 from rig.editor import Editor
@@ -68,7 +68,7 @@ def across(version: str) -> None:
         argv = [*machine.ssh, program("answer", made.session(cli), "allow")]
         timed("ssh with the command", made, steps, lambda n: run(made, cli, argv))
         alone = [took([*machine.ssh, "true"]) for _ in range(EACH)]
-        print(f"ssh by itself: p50 {statistics.median(alone):.3f} s", flush=True)
+        print(figures("ssh by itself", alone), flush=True)
 
 
 def inside(made: Place) -> Agent:
@@ -113,8 +113,7 @@ def timed(where: str, made: Place, steps: Iterator[int], key: Callable[[int], fl
     for step in islice(steps, EACH):
         at = key(step)
         times.append(made.next("many", step + 1).time - at)
-    p50 = statistics.median(times)
-    print(f"{where}: p50 {p50:.3f} s, {min(times):.3f} to {max(times):.3f} s", flush=True)
+    print(figures(where, times), flush=True)
 
 
 def by_hand(cli: Agent, step: int) -> float:

@@ -12,6 +12,7 @@ import psutil
 
 from bellboard.core.request import Answer
 from live.answers.place import Place, place, serving
+from live.report import figures
 from rig import claude_code
 from rig.agent import Agent, spoken
 from rig.scenarios import Tool, Turn, say, shell
@@ -148,10 +149,5 @@ def first(version: str) -> None:
 
 def report(what: str, one: str, times: list[float], other: str, others: list[float]) -> None:
     """Print the medians of two, their ranges, and their ratio."""
-    rows = {one: times, other: others}
-    told = [
-        f"{name} {statistics.median(x):.2f} s ({min(x):.2f} to {max(x):.2f})"
-        for name, x in rows.items()
-    ]
     ratio = statistics.median(times) / statistics.median(others)
-    print(f"{what}: {', '.join(told)}, ratio {ratio:.2f}", flush=True)
+    print(f"{what}: ratio {ratio:.2f}; {figures(one, times)}; {figures(other, others)}", flush=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -15,6 +14,7 @@ from bellboard.core.request import Answer
 from live.answers.elsewhere import across
 from live.answers.leaving import first, held, leaving, runs
 from live.answers.place import CAN, Place, answers_on, look, place, serving, shown
+from live.report import figures
 from rig import claude_code
 from rig.agent import Agent
 from rig.editor import Editor
@@ -81,7 +81,7 @@ def triaged(made: Place, editor: Editor) -> None:
         ways.append(way)
         print(f"{name:4} {key} {way:14} {next_.time - at:6.3f} s  {heard}", flush=True)
     total = time.time() - begun
-    print(f"p50 {statistics.median(times):.3f} s, worst {max(times):.3f} s, all ten {total:.1f} s")
+    print(f"{figures('each', times)}; all ten {total:.1f} s")
     eventually(lambda: editor.lua(CLOSED), "the end of the triage")  # until then it takes the keys
     assert "triage: 10 answered" in editor.messages()
     editor.press(" world")

@@ -15,7 +15,8 @@ import psutil
 
 from hosting import RecordedHost, made, put
 from live.machines.breaks import STALE
-from live.machines.place import figures, laptops
+from live.machines.place import laptops
+from live.report import figures
 from rig.machines import Machine
 from rig.waiting import eventually, rest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -181,10 +181,3 @@ def becomes(host: RecordedHost, sid: str, status: str | None, within: float = PA
 
     eventually(look, within=within)
     return float(host.messages[-1]["at"])
-
-
-def figures(name: str, seconds: Sequence[float]) -> str:
-    """Return p50, the worst and how many, in milliseconds."""
-    ordered = sorted(seconds)
-    middle, worst = ordered[len(ordered) // 2], ordered[-1]
-    return f"{name}: p50 {middle * 1000:.0f} ms, worst {worst * 1000:.0f} ms, of {len(ordered)}"

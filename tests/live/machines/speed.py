@@ -8,7 +8,8 @@ import time
 from typing import Any, Final
 
 from bellboard.storage.machines import Mailbox
-from live.machines.place import Laptop, Station, becomes, figures, laptops, stations
+from live.machines.place import Laptop, Station, becomes, laptops, stations
+from live.report import figures
 from rig.machines import Machine
 from rig.scenarios import Turn, say, shell
 from rig.waiting import eventually

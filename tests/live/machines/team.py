@@ -13,7 +13,8 @@ from pathlib import Path
 from bellboard.storage.spool import Spool
 from hosting import put
 from live.machines.breaks import BACK, STALE
-from live.machines.place import figures, history
+from live.machines.place import history
+from live.report import figures
 from rig import nats
 from rig.machines import PROGRAM, Machine
 from rig.waiting import eventually, rest

@@ -58,7 +58,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Span:
     """A time in which nothing of that changes; `means` is what its session file says."""
 
     start: float
@@ -134,7 +134,7 @@ def compared(lines: Sequence[Line], other: str = FILE) -> Comparison:
     return Comparison(seconds, tuple(sorted(joined(found), key=lambda x: x.start)))
 
 
-def agrees(x: Stretch, other: str) -> bool:
+def agrees(x: Span, other: str) -> bool:
     """Return whether the report says what the other says."""
     word = WORDS.get(x.now.reported, "")
     if other == SCREEN:
@@ -142,7 +142,7 @@ def agrees(x: Stretch, other: str) -> bool:
     return word in x.means
 
 
-def cause_of(known: Sequence[Stretch], n: int, other: str, is_forged: bool) -> str:
+def cause_of(known: Sequence[Span], n: int, other: str, is_forged: bool) -> str:
     """Return why the report and the other differ in one of the stretches of a process."""
     now = known[n].now
     word = WORDS.get(now.reported, "")
@@ -161,7 +161,7 @@ def cause_of(known: Sequence[Stretch], n: int, other: str, is_forged: bool) -> s
     return UNEXPLAINED
 
 
-def standing(known: Sequence[Stretch], n: int, other: str) -> str:
+def standing(known: Sequence[Span], n: int, other: str) -> str:
     """Return why both differ for as long as this lasts: one has no word for it."""
     now = known[n].now
     if other == SCREEN and now.shows == "blocked" and not was_asked(known, n):
@@ -173,7 +173,7 @@ def standing(known: Sequence[Stretch], n: int, other: str) -> str:
     return LOGIN if now.kind == "auth" and now.status != "waiting" else ""
 
 
-def was_asked(known: Sequence[Stretch], n: int) -> bool:
+def was_asked(known: Sequence[Span], n: int) -> bool:
     """Return whether the program reports the dialog that its screen shows, or has until now."""
     while n >= 0 and known[n].now.shows == "blocked":
         if known[n].now.reported == "blocked":
@@ -182,10 +182,10 @@ def was_asked(known: Sequence[Stretch], n: int) -> bool:
     return False
 
 
-def who_follows(known: Sequence[Stretch], n: int, other: str) -> str:
+def who_follows(known: Sequence[Span], n: int, other: str) -> str:
     """Return who is only later than the other, if both agree soon."""
 
-    def pair(x: Stretch) -> tuple[str, ...]:
+    def pair(x: Span) -> tuple[str, ...]:
         now = x.now
         return (now.reported, *((now.status, now.waits) if other == FILE else (now.shows,)))
 
@@ -225,7 +225,7 @@ def joined(found: Iterable[Difference]) -> Iterator[Difference]:
         yield last
 
 
-def by_process(lines: Sequence[Line]) -> Iterator[list[Stretch]]:
+def by_process(lines: Sequence[Line]) -> Iterator[list[Span]]:
     """Yield the stretches of each process that reports, until its end."""
     reporters = {x["osc7501"]["pid"] for x in lines if "osc7501" in x}
     for pid in sorted(reporters):
@@ -238,7 +238,7 @@ def by_process(lines: Sequence[Line]) -> Iterator[list[Stretch]]:
             if now is None or now.ends:
                 continue
             said = next((x.allowed for x in means if x.start <= start and end <= x.end), ANY)
-            mine.append(Stretch(start, end, pid, now, said or plain(now)))
+            mine.append(Span(start, end, pid, now, said or plain(now)))
         yield mine
 
 
