@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -127,57 +128,42 @@ def test_on_a_terminal_it_says_at_once_what_it_waits_for(home: Home) -> None:
     assert said.startswith("asking dev, up to 25 s …\r\n")
 
 
-@pytest.mark.parametrize(
-    ("command", "said", "hint"),
-    [
-        (["env", "-i", "PATH=/usr/bin:/bin"], "not installed there", "clone bellboard.nvim"),
-        (["no-such-program"], "dev: no-such-program: no such program here", "install it"),
-        (["printf", '{"feed":7,"type":"hello"}\\n'], "protocol 7", "update bellboard here"),
-        (["echo", "hello"], "ended before it sent", "by hand"),
-        (["sh", "-c", "exec yes spam"], "something other than a feed, such as: spam", "a feed"),
-        (["sh", "-c", "exec yes 'spam' >&2"], "dev: spam", "by hand"),
-        (["sh", "-c", "exec >&-; sleep 9"], "ended before it sent", "by hand"),
-        (["/dev/null"], "dev: /dev/null: no such program here", "install it"),
-        (["/tmp"], "dev: /tmp: no such program here", "install it"),
-        (
-            ["sh", "-c", "echo permission denied to reach the Docker daemon >&2; exit 1"],
-            "permission denied",
-            "start docker",
-        ),
-        (
-            ["sh", "-c", "echo 'sh: 1: exec: bellboard: not found' >&2; exit 127"],
-            "not found",
-            "the Python that it was installed with is gone",
-        ),
-        (
-            ["sh", "-c", "echo \"No module named 'msgspec'\" >&2; exit 1"],
-            "msgspec",
-            "it is not completely installed there",
-        ),
-        (
-            ["sh", "-c", "echo IDENTIFICATION HAS CHANGED >&2; echo Host key bad >&2; exit 255"],
-            "Host key bad",
-            "ssh-keygen -R",
-        ),
-        (["sh", "-c", "echo mount: permission denied >&2; exit 1"], "mount", "by hand"),
-    ],
-)
-def test_what_is_missing_there_is_reported_with_a_remedy(
-    home: Home, command: list[str], said: str, hint: str
-) -> None:
+#: What the command to dev does, what is said of it, and what to do.
+MISSING = r"""
+env -i PATH=/usr/bin:/bin | not installed there | clone bellboard.nvim
+no-such-program | dev: no-such-program: no such program here | install it
+printf '{"feed":7,"type":"hello"}\n' | protocol 7 | update bellboard here
+echo hello | ended before it sent | by hand
+sh -c 'exec yes spam' | something other than a feed, such as: spam | a feed
+sh -c 'exec yes spam >&2' | dev: spam | by hand
+sh -c 'exec >&-; sleep 9' | ended before it sent | by hand
+/dev/null | dev: /dev/null: no such program here | install it
+/tmp | dev: /tmp: no such program here | install it
+says 1 permission denied to reach the Docker daemon | permission denied | start docker
+says 127 sh: 1: exec: bellboard: not found | not found | that it was installed with is gone
+says 1 No module named 'msgspec' | msgspec | it is not completely installed there
+says 255 IDENTIFICATION HAS CHANGED\nHost key bad | Host key bad | ssh-keygen -R
+says 1 mount: permission denied | mount | by hand
+ssh 255 me: Permission denied (publickey). | publickey | set up a key or an agent
+"""
+
+
+@pytest.mark.parametrize("row", MISSING.strip().splitlines())
+def test_what_is_missing_there_is_reported_with_a_remedy(home: Home, row: str) -> None:
+    """Refusals of other programs than ssh have nothing to do with its keys."""
+    does, said, remedy = row.split(" | ")
+    program, *more = does.split(" ", 2)
+    command = shlex.split(does)
+    if program in ("says", "ssh"):  # `says` is what another program would say
+        code, text = more
+        said_there = f"printf '%b\\n' {shlex.quote(text)} >&2"
+        script = home.file(program, f"#!/bin/sh\n{said_there}; exit {code}\n")
+        script.chmod(0o755)
+        command = [str(script), "dev"]
     done = run(home, "test", "dev", "--", *command)
     assert done.returncode == 1
-    assert said in done.stderr and hint in done.stderr
+    assert said in done.stderr and remedy in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_login_that_is_refused_is_explained(home: Home) -> None:
-    """Refusals of other programs have nothing to do with keys of ssh."""
-    ssh = home.file("ssh", "#!/bin/sh\necho 'me: Permission denied (publickey).' >&2; exit 255\n")
-    ssh.chmod(0o755)
-    done = run(home, "test", "dev", "--", str(ssh), "dev")
-    assert done.returncode == 1
-    assert "publickey" in done.stderr and "set up a key or an agent" in done.stderr
 
 
 def test_a_test_logs_in_by_itself(home: Home) -> None:
@@ -220,34 +206,33 @@ def test_a_link_forwards_no_display_unless_its_command_says_so(
     assert f"forwardx11 {forwards}" in settings(word)
 
 
+#: A command to another machine, and where its options and the remote command go.
+SSHES = """
+env A=b ssh -p 22 dev         | env A=b ssh OPTIONS -p 22 dev SCRIPT
+sshpass -e /usr/bin/ssh dev   | sshpass -e /usr/bin/ssh OPTIONS dev SCRIPT
+ssh dev docker exec -i box    | ssh OPTIONS dev docker exec -i box SCRIPT
+tailscale ssh me@dev          | tailscale ssh me@dev OPTIONS SCRIPT
+gcloud compute ssh dev        | gcloud compute ssh dev --quiet COMMAND -- OPTIONS
+gcloud compute ssh a -- -p 22 | gcloud compute ssh a --quiet COMMAND -- OPTIONS -p 22
+"""
+
+
+def named(word: str) -> str:
+    """Return the name of a part of such a command."""
+    scripts = {"sh -c 'for d in": "SCRIPT", "--command=sh -c 'for d in": "COMMAND"}
+    found = (name for start, name in scripts.items() if word.startswith(start))
+    return "OPTIONS" if word in ("-t", "-T") else next(found, word)
+
+
 @pytest.mark.pure
-@pytest.mark.parametrize(
-    ("given", "made"),
-    [
-        ("env A=b ssh -p 22 dev", "env A=b ssh OPTIONS -p 22 dev SCRIPT"),
-        ("sshpass -e /usr/bin/ssh dev", "sshpass -e /usr/bin/ssh OPTIONS dev SCRIPT"),
-        ("ssh dev docker exec -i box", "ssh OPTIONS dev docker exec -i box SCRIPT"),
-        ("tailscale ssh me@dev", "tailscale ssh me@dev OPTIONS SCRIPT"),
-        ("gcloud compute ssh dev", "gcloud compute ssh dev --quiet COMMAND -- OPTIONS"),
-        (
-            "gcloud compute ssh dev --zone=z -- -p 22",
-            "gcloud compute ssh dev --zone=z --quiet COMMAND -- OPTIONS -p 22",
-        ),
-    ],
-)
-def test_each_ssh_gets_its_options_where_it_takes_them(given: str, made: str) -> None:
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("row", SSHES.strip().splitlines())
+def test_each_ssh_gets_its_options_where_it_takes_them(row: str, terminal: bool) -> None:
     """No ssh prompts, and the remote command is one string."""
-    for terminal in (False, True):
-        words = command_of(given.split(), ["feed"], None, terminal=terminal)
-        known = {"-t" if terminal else "-T"}
-        shown = [
-            "OPTIONS" if word in known else "SCRIPT" if word.startswith("sh -c 'for d in") else word
-            for word in words
-            if not word.startswith("-o")
-        ]
-        shown = ["COMMAND" if w.startswith("--command=sh -c 'for d in") else w for w in shown]
-        assert shown == made.split()
-        assert ("-oBatchMode=yes" in words) is not terminal
+    given, made = (words.split() for words in row.split("|"))
+    words = command_of(given, ["feed"], None, terminal=terminal)
+    assert [named(word) for word in words if not word.startswith("-o")] == made
+    assert ("-oBatchMode=yes" in words) is not terminal
 
 
 @pytest.mark.pure
@@ -260,36 +245,27 @@ def test_what_carries_no_feed_is_refused_with_what_does(command: str, remedy: st
     assert not machines.wrong("dev", [*command.split(), "-e"]) or "ssh" in remedy
 
 
+#: A command, with which a feed is read and a terminal is opened.
+CONTAINERS = """
+docker exec -i box              | docker exec -i box         | docker exec -t -i box
+docker exec box                 | docker exec -i box         | docker exec -t -i box
+podman exec -it box             | podman exec -i box         | podman exec -t -i box
+docker exec -u me -ti box       | docker exec -u me -i box   | docker exec -t -u me -i box
+kubectl exec p -c main          | kubectl exec -i p -c main -- | kubectl exec -t -i p -c main --
+kubectl -n a exec -i p --       | kubectl -n a exec -i p --  | kubectl -n a exec -t -i p --
+sudo /bin/docker exec -i box    | sudo /bin/docker exec -i box | sudo /bin/docker exec -t -i box
+nsenter -t 7 -p -- env exec     | nsenter -t 7 -p -- env exec  | nsenter -t 7 -p -- env exec
+distrobox enter box --          | distrobox enter box --     | distrobox enter box --
+"""
+
+
 @pytest.mark.pure
-@pytest.mark.parametrize(
-    ("given", "feeds", "opens"),
-    [
-        ("docker exec -i box", "docker exec -i box", "docker exec -t -i box"),
-        ("docker exec box", "docker exec -i box", "docker exec -t -i box"),
-        ("podman exec -it box", "podman exec -i box", "podman exec -t -i box"),
-        ("docker exec -u me -ti box", "docker exec -u me -i box", "docker exec -t -u me -i box"),
-        (
-            "kubectl -n dev exec pod -c main",
-            "kubectl -n dev exec -i pod -c main --",
-            "kubectl -n dev exec -t -i pod -c main --",
-        ),
-        (
-            "kubectl -n dev exec -i pod --",
-            "kubectl -n dev exec -i pod --",
-            "kubectl -n dev exec -t -i pod --",
-        ),
-        (
-            "sudo /usr/bin/docker exec -i box",
-            "sudo /usr/bin/docker exec -i box",
-            "sudo /usr/bin/docker exec -t -i box",
-        ),
-        *((x, x, x) for x in ("nsenter -t 7 -p -- env exec", "distrobox enter box --")),
-    ],
-)
-def test_a_container_gets_what_its_program_needs(given: str, feeds: str, opens: str) -> None:
+@pytest.mark.parametrize("row", CONTAINERS.strip().splitlines())
+def test_a_container_gets_what_its_program_needs(row: str) -> None:
     """Each gets standard input, and drawing programs a terminal: a feed in one would fail."""
-    assert command_of(given.split(), ["feed"])[:-3] == feeds.split()
-    assert command_of(given.split(), ["goto"], terminal=True)[:-3] == opens.split()
+    given, feeds, opens = (words.split() for words in row.split("|"))
+    assert command_of(given, ["feed"])[:-3] == feeds
+    assert command_of(given, ["goto"], terminal=True)[:-3] == opens
 
 
 def test_the_words_for_another_machine_pass_through_a_shell(home: Home, tmp_path: Path) -> None:

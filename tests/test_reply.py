@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -29,7 +30,6 @@ from bellboard.core.request import (
     Answer,
     Field,
     Option,
-    Request,
     answer_of,
     are_distinct,
     check,
@@ -63,69 +63,49 @@ def test_a_permission(answer: Answer, decision: object) -> None:
     assert decided(raw, answer) == decision
 
 
-MAKE = {"toolName": "Bash", "ruleContent": "make test"}
+#: Tool, its input, the rule that the CLI suggests, and the one that would spare the question.
+RULES = r"""
+Bash          {"command": "make test"}        Bash(make test)  Bash(make test)
+Bash          {"command": "make -n a"}        Bash(make:*)     Bash(make -n a)
+Bash          {"command": "npm run a"}        Bash(npm run:*)  Bash(npm run:*)
+Bash          {"command": "npm run a"}        Bash(npm run *)  Bash(npm run:*)
+Bash          {"command": "npm rune"}         Bash(npm run:*)  Bash(npm rune)
+Bash          {"command": "sudo rm a"}        Bash(sudo rm:*)  Bash(sudo rm a)
+Bash          {"command": "npm exec a"}       Bash(npm exec:*) Bash(npm exec a)
+Bash          {"command": "pnpm dlx a"}       Bash(pnpm dlx:*) Bash(pnpm dlx a)
+Bash          {"command": "uv run a"}         Bash(uv run:*)   Bash(uv run a)
+Bash          {"command": "go run a"}         Bash(go run:*)   Bash(go run a)
+Bash          {"command": "conda run a"}      Bash(conda run:*) Bash(conda run a)
+Bash          {"command": "bundle exec a"}    Bash(bundle exec:*) Bash(bundle exec a)
+Bash          {"command": "a; b"}             Bash(a; b)       -
+Bash          {"command": "ls *"}             Bash(ls *)       -
+Bash          {"command": "ls:*"}             Bash(ls:*)       -
+Bash          {"command": "ls $(x)"}          Bash(make test)  -
+Bash          {"command": "ls\nrm"}           Bash(make test)  -
+Bash          {"command": "make test"}        -                -
+Bash          {"command": 3}                  Bash(make test)  -
+Bash          {"command": "make"}             Read             -
+WebFetch      {"url": "https://A.org:80/x"}   WebFetch         WebFetch(domain:a.org)
+WebFetch      {"url": "https://a@b.org/"}     WebFetch         -
+WebFetch      {"url": "https://a.org\\@b.org/"} WebFetch       -
+mcp__db__ask  {"table": "x"}                  mcp__db__ask     mcp__db__ask
+mcp__db       {"table": "x"}                  mcp__db          -
+Edit          {"file_path": "/a"}             Edit             -
+"""
+_RULE = r"(\w+\([^()]*\)|\w+|-)"
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "suggested", "rule"),
-    [
-        ("Bash", {"command": "make test"}, [MAKE], "Bash(make test)"),
-        ("Bash", {"command": "make -n a"}, [{**MAKE, "ruleContent": "make:*"}], "Bash(make -n a)"),
-        (
-            "Bash",
-            {"command": "npm run a"},
-            [{**MAKE, "ruleContent": "npm run:*"}],
-            "Bash(npm run:*)",
-        ),
-        (
-            "Bash",
-            {"command": "npm run a"},
-            [{**MAKE, "ruleContent": "npm run *"}],
-            "Bash(npm run:*)",
-        ),
-        ("Bash", {"command": "npm rune"}, [{**MAKE, "ruleContent": "npm run:*"}], "Bash(npm rune)"),
-        (
-            "Bash",
-            {"command": "sudo rm a"},
-            [{**MAKE, "ruleContent": "sudo rm:*"}],
-            "Bash(sudo rm a)",
-        ),
-        *(
-            (
-                "Bash",
-                {"command": f"{two} a"},
-                [{**MAKE, "ruleContent": f"{two}:*"}],
-                f"Bash({two} a)",
-            )
-            for two in ("npm exec", "pnpm dlx", "uv run", "go run", "conda run", "bundle exec")
-        ),
-        ("Bash", {"command": "a; b"}, [{**MAKE, "ruleContent": "a; b"}], ""),
-        ("Bash", {"command": "ls *"}, [{**MAKE, "ruleContent": "ls *"}], ""),
-        ("Bash", {"command": "ls:*"}, [{**MAKE, "ruleContent": "ls:*"}], ""),
-        ("Bash", {"command": "ls $(x)"}, [MAKE], ""),
-        ("Bash", {"command": "ls\nrm"}, [MAKE], ""),
-        ("Bash", {"command": "make test"}, [], ""),
-        ("Bash", {"command": 3}, [MAKE], ""),
-        ("Bash", {"command": "make"}, [{"toolName": "Read"}], ""),
-        (
-            "WebFetch",
-            {"url": "https://A.org:80/x"},
-            [{"toolName": "WebFetch"}],
-            "WebFetch(domain:a.org)",
-        ),
-        ("WebFetch", {"url": "https://a@b.org/"}, [{"toolName": "WebFetch"}], ""),
-        ("WebFetch", {"url": "https://a.org\\@b.org/"}, [{"toolName": "WebFetch"}], ""),
-        ("mcp__db__ask", {"table": "x"}, [{"toolName": "mcp__db__ask"}], "mcp__db__ask"),
-        ("mcp__db", {"table": "x"}, [{"toolName": "mcp__db"}], ""),
-        ("Edit", {"file_path": "/a"}, [{"toolName": "Edit"}], ""),
-    ],
-)
-def test_the_rule_that_would_spare_a_question_is_the_narrowest(
-    tool: str, given: object, suggested: list[dict[str, str]], rule: str
-) -> None:
+@pytest.mark.parametrize("row", RULES.strip().splitlines())
+def test_the_rule_that_would_spare_a_question_is_the_narrowest(row: str) -> None:
     """A rule exists only where the CLI suggests to allow the tool; the history names it."""
-    raw = payload(tool, given, permission_suggestions=allows(*suggested))
-    assert rule == CLAUDE.event(raw, 1.0, 1.0, FROM).rule
+    found = re.fullmatch(rf"(\w+) +({{.*}}) +{_RULE} +{_RULE}", row)
+    assert found
+    tool, given, suggested, rule = found.groups()
+    name, _, content = suggested.rstrip(")").partition("(")
+    rules = [{"toolName": name, **({"ruleContent": content} if content else {})}]
+    suggestions = allows(*(rules if suggested != "-" else ()))
+    raw = payload(tool, json.loads(given), permission_suggestions=suggestions)
+    assert ("" if rule == "-" else rule) == CLAUDE.event(raw, 1.0, 1.0, FROM).rule
 
 
 # ---------------------------------------------------------------- suggestions
@@ -482,83 +462,64 @@ def test_a_form_of_an_unknown_kind_can_be_declined(raw: bytes) -> None:
 
 # ---------------------------------------------------------------- what is refused
 
-BASH = asked(payload("Bash", {"command": "make"}))
-ASKS = asked(payload("AskUserQuestion", {"questions": [COLOR, SIZES]}))
-FORM = asked(form())
-LONG = "x" * (LONGEST_ANSWER + 1)
+REQUESTS = {
+    "bash": asked(payload("Bash", {"command": "make"})),
+    "asks": asked(payload("AskUserQuestion", {"questions": [COLOR, SIZES]})),
+    "form": asked(form()),
+}
+
+#: What is asked, the answer, and why it is refused.  LONG is a text longer than an answer may be.
+REFUSED = r"""
+bash {"choice": "approve"}   | “approve” is not one of its choices: allow, edit, deny, stop
+bash {"choice": "\u001b[2J"} | “??2J” is not one of its choices: allow, edit, deny, stop
+bash {"choice": "allow", "message": "but"}  | “allow” takes no message
+bash {"choice": "deny", "input": "ls"}      | “deny” takes no input
+bash {"choice": "deny", "message": "LONG"}  | the message is longer than 64 kB
+bash {"choice": "deny", "message": "LÖNG"}  | the message is longer than 64 kB
+bash {"choice": "deny", "message": "a\u0000b"} | the message has the control character U+0000
+bash {"choice": "deny", "message": "a\rb"}  | the message has the control character U+000D
+bash {"choice": "deny", "message": "\ud800"} | the message has the control character U+D800
+bash {"choice": "edit"}                     | “edit” needs a command
+bash {"choice": "edit", "input": " "}       | “edit” needs a command
+bash {"choice": "edit", "input": "a\u001b"} | the command has the control character U+001B
+bash {"choice": "edit", "input": "LONG"}    | the command is longer than 64 kB
+asks {}                                     | no question is answered
+asks {"Which?": ["Red"]}                    | it does not ask that question
+asks {"Which colour?": []}                  | an answer is empty
+asks {"Which colour?": " "}                 | an answer is empty
+asks {"Which colour?": "\u0000"}            | the answer has the control character U+0000
+asks {"Which colour?": ["red"]}             | it does not offer that option
+asks {"Which colour?": ["Red", "Blue"]}     | only one option can be chosen
+asks {"Which sizes?": ["L", "L"]}           | an option is chosen twice
+asks {"Which sizes?": ["S", "M"]}           | TWO WAYS; type the answer instead
+form {}                                     | the form needs “Your name”
+form {"name": ""}                           | the form needs “Your name”
+form {"name": 3}                            | “Your name” must be a text
+form {"name": "a\u0000"}                    | “Your name” has the control character U+0000
+form {"name": "a", "x\n": 1}                | the form has no field “x?”
+form {"name": "a", "age": "3"}              | “Age” must be a number
+form {"name": "a", "age": true}             | “Age” must be a number
+form {"name": "a", "age": Infinity}         | “Age” must be a number
+form {"name": "a", "age": 3.5}              | “Age” must be a whole number
+form {"name": "a", "sure": 1}               | “sure” must be yes or no
+form {"name": "a", "size": "xl"}            | “size” is not one of its options
+form {"name": "a", "size": ["s"]}           | “size” is not one of its options
+"""
 
 
-@pytest.mark.parametrize(
-    ("request_", "answer", "why"),
-    [
-        (BASH, Answer("approve"), "“approve” is not one of its choices: allow, edit, deny, stop"),
-        (BASH, Answer("\x1b[2J"), "“??2J” is not one of its choices: allow, edit, deny, stop"),
-        (BASH, Answer("allow", "but"), "“allow” takes no message"),
-        (BASH, Answer("deny", input="ls"), "“deny” takes no input"),
-        (BASH, Answer("deny", LONG), "the message is longer than 64 kB"),
-        (BASH, Answer("deny", "é" * (LONGEST_ANSWER // 2 + 1)), "the message is longer than 64 kB"),
-        (BASH, Answer("deny", "a\0b"), "the message has the control character U+0000"),
-        (BASH, Answer("deny", "a\rb"), "the message has the control character U+000D"),
-        (BASH, Answer("deny", "\ud800"), "the message has the control character U+D800"),
-        (BASH, Answer("edit"), "“edit” needs a command"),
-        (BASH, Answer("edit", input=" "), "“edit” needs a command"),
-        (BASH, Answer("edit", input="a\x1b"), "the command has the control character U+001B"),
-        (BASH, Answer("edit", input=LONG), "the command is longer than 64 kB"),
-        (ASKS, Answer("choose"), "no question is answered"),
-        (ASKS, Answer("choose", answers={"Which?": ["Red"]}), "it does not ask that question"),
-        (ASKS, Answer("choose", answers={"Which colour?": []}), "an answer is empty"),
-        (ASKS, Answer("choose", answers={"Which colour?": " "}), "an answer is empty"),
-        (
-            ASKS,
-            Answer("choose", answers={"Which colour?": "\0"}),
-            "the answer has the control character U+0000",
-        ),
-        (
-            ASKS,
-            Answer("choose", answers={"Which colour?": ["red"]}),
-            "it does not offer that option",
-        ),
-        (
-            ASKS,
-            Answer("choose", answers={"Which colour?": ["Red", "Blue"]}),
-            "only one option can be chosen",
-        ),
-        (ASKS, Answer("choose", answers={"Which sizes?": ["L", "L"]}), "an option is chosen twice"),
-        (
-            ASKS,
-            Answer("choose", answers={"Which sizes?": ["S", "M"]}),
-            "the names of these options can be read in two ways; type the answer instead",
-        ),
-        (FORM, Answer("fill"), "the form needs “Your name”"),
-        (FORM, Answer("fill", content={"name": ""}), "the form needs “Your name”"),
-        (FORM, Answer("fill", content={"name": 3}), "“Your name” must be a text"),
-        (
-            FORM,
-            Answer("fill", content={"name": "a\0"}),
-            "“Your name” has the control character U+0000",
-        ),
-        (FORM, Answer("fill", content={"name": "a", "x\n": 1}), "the form has no field “x?”"),
-        (FORM, Answer("fill", content={"name": "a", "age": "3"}), "“Age” must be a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": True}), "“Age” must be a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": 1e999}), "“Age” must be a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": 3.5}), "“Age” must be a whole number"),
-        (FORM, Answer("fill", content={"name": "a", "sure": 1}), "“sure” must be yes or no"),
-        (
-            FORM,
-            Answer("fill", content={"name": "a", "size": "xl"}),
-            "“size” is not one of its options",
-        ),
-        (
-            FORM,
-            Answer("fill", content={"name": "a", "size": ["s"]}),
-            "“size” is not one of its options",
-        ),
-    ],
-)
-def test_an_answer_that_does_not_fit_is_refused_with_a_reason(
-    request_: Request, answer: Answer, why: str
-) -> None:
-    assert check(request_, answer) == why
+@pytest.mark.parametrize("row", REFUSED.strip().splitlines())
+def test_an_answer_that_does_not_fit_is_refused_with_a_reason(row: str) -> None:
+    told, _, why = row.partition("|")
+    kind, _, told = told.partition(" ")
+    told = told.replace("LONG", "x" * (LONGEST_ANSWER + 1))
+    told = told.replace("LÖNG", "é" * (LONGEST_ANSWER // 2 + 1))
+    given = json.loads(told)
+    known = {
+        "asks": {"choice": "choose", "answers": given},
+        "form": {"choice": "fill", "content": given},
+    }
+    why = why.strip().replace("TWO WAYS", "the names of these options can be read in two ways")
+    assert check(REQUESTS[kind], Answer(**known.get(kind, given))) == why
 
 
 def test_a_command_with_hidden_characters_is_not_edited() -> None:
