@@ -110,6 +110,8 @@ class Watched:
 class ScreenStage(Stage[Watched]):
     """While open, plays one CLI; `model` is its model, and nothing else is within its reach."""
 
+    columns, lines = 120, 44
+
     def __init__(self, stand: Stand, free: bool = False, how: How | None = None) -> None:
         home = homes.build()
         self.stand, self.free = stand, free

@@ -27,7 +27,6 @@ from rig.waiting import GLANCE, PATIENCE, eventually
 STANDS: Final = 1.2  # seconds to let a status stand, so that it is compared
 SOON: Final = 30.0  # seconds in which a busy machine must show a status
 PRESS: Final = 0.3  # seconds between two keys in quick succession
-COLUMNS, LINES = 110, 45
 
 OPEN: Final[list[Stage[Any]]] = []  # to close before the process exits
 CLOSING: Final = threading.Event()  # nothing more may start
@@ -91,6 +90,8 @@ C = TypeVar("C", bound=Cli)
 class Stage(Generic[C]):
     """Where a scene is played; the words of its steps (`words.py`) are methods of it."""
 
+    columns, lines = 110, 45  # of a terminal
+
     def __init__(self, how: How, home: Home, watch: Watch, published: Published) -> None:
         self.how, self.home, self.watch, self.published = how, home, watch, published
         self.clis: list[C] = []  # the one in use is last
@@ -118,12 +119,13 @@ class Stage(Generic[C]):
         around: Mapping[str, str] | None = None,
     ) -> Pane | Terminal:
         """Run a command in a terminal; `around`: variables of the Neovim that has it."""
+        size = {"columns": self.columns, "lines": self.lines}
         if not self.how.editor:
             self.server = self.server or tmuxes.Server(self.home)
-            return self.server.open(command, env=given, cwd=cwd, columns=COLUMNS, lines=LINES)
+            return self.server.open(command, env=given, cwd=cwd, **size)
         if self.editor is None:
             how: dict[str, Any] = {"config": {}, "lua": self.heard.lua(), "peers": (), "args": ()}
-            how |= {"columns": COLUMNS, "lines": LINES, "ui": False, "env": around or {}}
+            how |= {**size, "ui": False, "env": around or {}}
             self.editor = Editor(self.how.editor, self.home, "nvim", **how)
         exports = [f"{key}={value}" for key, value in (given or {}).items()]
         argv = ["env", *exports, *command] if exports else command
