@@ -26,6 +26,7 @@ from live.report import Kept, Row, Total, missed
 from live.scene import OF_OTHERS, SCENES, SPOKEN, SPOKEN_OF_OTHERS
 from live.stage import How
 from live.stands import SPEAKING, STANDS
+from live.words import WORDS
 from rig import claude_code
 from rig.cache import CHECKOUT, folder
 
@@ -38,6 +39,9 @@ def main(argv: Sequence[str]) -> int:
     args = parsed(argv)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    if args.words:
+        print("\n".join((word.__doc__ or "").partition("\n")[0] for word in WORDS.values()))
+        return 0
     if args.kept:
         TABLE.write_text(with_part(TABLE.read_text(), OWN, section(args.kept)))
         return 0
@@ -160,6 +164,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     add("--rows", type=Path, metavar="FILE", help="keep the figures there, and go on from them")
     add("--minutes", type=float, help="begin no scene after so many; play them in any order")
     add("--write", action="store_true", help=f"write {TABLE.name}")
+    add("--words", action="store_true", help="play nothing: list the words of a scene's steps")
     only = parser.add_argument_group("of Claude Code")
     add = only.add_argument
     add("--way", choices=WAYS, action="append", help="only that (default: all)")
