@@ -125,11 +125,11 @@ class Desk:
 
     # ------------------------------------------------------------ what a hook does
 
-    def waits(self, name: str = "1.1", mode: int = 0o600) -> Hook:
+    def waits(self, name: str = "1.1", mode: int = 0o600) -> PlayedHook:
         """Let the hook that asked wait on a pipe."""
         os.mkfifo(self.folder / name, mode)
         (self.folder / f"{name}{TAKEN}").write_text(f"{NAME}\n")
-        hook = Hook(self, self.folder / name)
+        hook = PlayedHook(self, self.folder / name)
         self.becomes(pipe=name)
         return hook
 
@@ -145,7 +145,7 @@ def logged(told: Mapping[str, Any]) -> Logged:
     return Logged(0, "", e, "s", "reply", True, "", None, None)
 
 
-class Hook:
+class PlayedHook:
     """A hook that waits; the agent goes on with what it says."""
 
     def __init__(self, desk: Desk, pipe: Path) -> None:

@@ -192,6 +192,19 @@ class RecordedHost:
         told = [t for m in self.messages for t in m["transitions"] if t["live"]]
         return [(t["session_id"], t["to"]) for t in told]
 
+    def shows(self, wanted: dict[str, str]) -> None:
+        """Wait until it publishes exactly these statuses."""
+
+        def same() -> bool:
+            assert wanted == self.shown, self.notes
+            return True
+
+        eventually(same)
+
+    def is_stale(self, sid: str) -> bool:
+        """Return whether a session's machine cannot be reached, as far as it publishes."""
+        return "stale" in self.sessions.get(sid, {}).get("markers", ())
+
     def says(self, text: str) -> None:
         """Wait for a note in its health."""
 

@@ -13,7 +13,7 @@ from rig.home import Home
 Reply = dict[str, Any]
 
 
-class Keeper:
+class LinkKeeper:
     """Stands in for the host that keeps the link to dev."""
 
     def __init__(self, home: Home) -> None:

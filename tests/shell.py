@@ -15,6 +15,7 @@ import pytest
 from bellboard.storage.spool import Spool
 from rig import warm
 from rig.home import Home
+from rig.tmux import Pane, Server
 from rig.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +38,12 @@ def run(home: Home, *args: str, code: int = 0, **env: str) -> str:
     assert done.returncode == code, done.stdout
     assert "Traceback" not in done.stdout
     return done.stdout
+
+
+def simulated(tmux: Server, session: str = "agent", scene: str = "api") -> Pane:
+    """Open a simulated agent in a pane, which asks in its hooks and on its screen."""
+    argv = [sys.executable, ROOT / "demo/agent.py", EMIT, scene]
+    return tmux.open(argv, session=session, columns=90)
 
 
 class Shell:

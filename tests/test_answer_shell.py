@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from bellboard.screen.prompt import SOON
 from rig import tmux as tmuxes
 from rig.home import Home
 from rig.waiting import eventually
-from shell import bellboard
+from shell import bellboard, simulated
 
 pytestmark = pytest.mark.tmux
 
@@ -23,35 +22,26 @@ PYTHON = {"PYTHONPATH": str(ROOT / "rplugin/python3")}
 COMMAND = "rm -rf build && make all"
 
 
-class Agent:
-    """A simulated agent in a pane, and the shell that answers it."""
+class Asking:
+    """A simulated agent that asks, and the shell that answers it."""
 
     def __init__(self, home: Home, tmux: tmuxes.Server) -> None:
         self.home, self.tmux = home, tmux
         self.bellboard("list")  # makes the spool
-        argv = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
-        self.pane = tmux.open(argv, session="agent", columns=90)
+        self.pane = simulated(tmux)
+        self.sid = eventually(self._asks, "a question")
 
     def bellboard(self, *args: str, code: int = 0) -> str:
         return bellboard(self.home, *args, code=code)
 
-    def asks(self) -> dict[str, Any]:
-        """Wait until it asks; return its session."""
-
-        def look() -> Any:
-            found = json.loads(self.bellboard("list", "--json"))["sessions"]
-            return next((s for s in found if s["status"] == "blocked" and s.get("request")), None)
-
-        return dict(eventually(look, "a question"))
-
-    def again(self) -> None:
-        """Let it ask again."""
-        self.pane.shows("Enter: the same again")
-        self.pane.press("Enter")
-
     def popup(self, *args: str) -> tmuxes.Pane:
         argv = [sys.executable, "-m", "bellboard", "answer", "--popup", *args]
         return self.tmux.open(argv, session="popup", env=PYTHON, columns=90)
+
+    def _asks(self) -> str:
+        found = json.loads(self.bellboard("list", "--json"))["sessions"]
+        asks = (s["session_id"] for s in found if s["status"] == "blocked" and s.get("request"))
+        return str(next(asks, ""))
 
 
 def pressed(popup: tmuxes.Pane, key: str, before: str, after: str) -> None:
@@ -67,31 +57,30 @@ def pressed(popup: tmuxes.Pane, key: str, before: str, after: str) -> None:
 
 
 @pytest.fixture
-def agent(home: Home, tmux: tmuxes.Server) -> Agent:
-    return Agent(home, tmux)
+def agent(home: Home, tmux: tmuxes.Server) -> Asking:
+    return Asking(home, tmux)
 
 
-def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
-    """With a digest, only that request is answered; the outcome is printed."""
-    sid = agent.asks()["session_id"]
-    printed = agent.bellboard("answer")
-    assert COMMAND in printed
-    assert "Build from scratch" in printed
-    assert "allow " in printed
+def test_a_shell_prints_the_whole_request_and_answers_it(agent: Asking) -> None:
+    """With a digest, only that request is answered; the outcome is printed, and in the history."""
+    sid = agent.sid
     request = json.loads(agent.bellboard("answer", sid, "--json"))["request"]
     assert [way["name"] for way in request["ways"]] == ["keys", "go"]
-    assert f"bellboard answer {sid} CHOICE --digest {request['digest']}" in printed
-    assert "name the session" in agent.bellboard("answer", "allow", code=1)
-    other = agent.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
-    assert "the request has changed since you read it" in other
-    assert "takes no message" in agent.bellboard("answer", sid, "allow", "--message", "x", code=1)
-    assert "answered: give --command TEXT" in agent.bellboard("answer", sid, "edit", code=1)
-    said = agent.bellboard("answer", sid, "allow", "--digest", request["digest"])
-    assert said.startswith("project: it went on after ")
+    read = f"--digest {request['digest']}"
+    for words, code, said in (
+        ("", 0, (COMMAND, "Build from scratch", "allow ", f"answer {sid} CHOICE {read}")),
+        ("allow", 1, ("name the session",)),
+        (f"{sid} allow --digest {'0' * 16}", 1, ("the request has changed since you read it",)),
+        (f"{sid} allow --message x", 1, ("takes no message",)),
+        (f"{sid} edit", 1, ("answered: give --command TEXT",)),
+        (f"{sid} allow {read}", 0, ("project: it went on after ",)),
+    ):
+        printed = agent.bellboard("answer", *words.split(), code=code)
+        assert [] == [text for text in said if text not in printed], printed
     agent.pane.shows("tests pass")
-    again = lambda: agent.bellboard("answer", sid, "allow", code=1)  # noqa: E731
-    eventually(lambda: "is not asking anything" in again(), "that it is over")  # hooks may be slow
-    again = agent.bellboard("answer", sid, "deny", "--digest", request["digest"], code=1)
+    over = lambda: agent.bellboard("answer", sid, "allow", code=1)  # noqa: E731
+    eventually(lambda: "is not asking anything" in over(), "that it is over")  # hooks may be slow
+    again = agent.bellboard("answer", sid, "deny", *read.split(), code=1)
     assert "already answered by a shell, process " in again
     history = agent.bellboard("explain", sid)
     for text in (
@@ -103,9 +92,8 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
         assert text in history
 
 
-def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
+def test_a_popup_shows_the_request_and_takes_a_key(agent: Asking) -> None:
     """The popup asks for a choice's fields, notices other answers, and shows the next request."""
-    agent.asks()
     popup = agent.popup()
     assert COMMAND in popup.shows("go terminal · s snooze")
     pressed(popup, "R", before="go terminal", after="Message")
@@ -118,7 +106,8 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     agent.pane.press("1")  # in its terminal
     first = "(answered elsewhere|you answered in the terminal first)"  # by a hook, or its file
     popup.shows(f"project: {first}; not sent: “no 1 or 2”")
-    agent.again()
+    agent.pane.shows("Enter: the same again")
+    agent.pane.press("Enter")
     popup.shows("go terminal · s snooze")
     pressed(popup, "A", before="go terminal", after="“Yes, this once”: it went on after")
     agent.pane.shows("tests pass")
@@ -126,9 +115,8 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=SOON * 2)
 
 
-def test_going_there_leads_from_the_popup_to_the_pane(agent: Agent) -> None:
+def test_going_there_leads_from_the_popup_to_the_pane(agent: Asking) -> None:
     """The popup jumps as `bellboard goto` does; without a request, it says so."""
-    agent.asks()
     agent.tmux.attach("agent")
     popup = agent.popup()
     popup.shows("go terminal · s snooze")

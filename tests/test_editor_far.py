@@ -9,7 +9,7 @@ import pytest
 
 from asked import command
 from bellboard.storage.spool import Spool
-from keeper import Keeper
+from keeper import LinkKeeper
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.home import Home
@@ -40,7 +40,7 @@ def test_a_label_is_kept_by_the_machine_and_a_failure_is_reported(
     nvim: Editors, home: Home
 ) -> None:
     """With a real host, beside which another one keeps the link."""
-    keeper = Keeper(home)
+    keeper = LinkKeeper(home)
     row = {"session_id": "s1", "status": "blocked", "agent": "claude", "project": "api"}
     Spool(home.bellboard).write({"t": time.time(), "far": {"machine": "dev", "row": row}})
     editor = nvim(config={"float": {"enabled": False}})

@@ -18,7 +18,7 @@ from bellboard.hosting.other_machine import OtherMachines
 from bellboard.storage.machines import Mailbox
 from bellboard.system.failures import Declined
 from desk import errands
-from keeper import Keeper, Reply
+from keeper import LinkKeeper, Reply
 from rig.home import Home
 from rig.machines import set_followed
 from rig.waiting import eventually
@@ -41,8 +41,8 @@ LOOK = "it does not say what followed; look there"
 
 
 @pytest.fixture
-def keeper(home: Home) -> Iterator[Keeper]:
-    made = Keeper(home)
+def keeper(home: Home) -> Iterator[LinkKeeper]:
+    made = LinkKeeper(home)
     yield made
     made.close()
 
@@ -57,7 +57,7 @@ def marks(home: Home, **evidence: Any) -> None:
 
 
 def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(
-    home: Home, keeper: Keeper
+    home: Home, keeper: LinkKeeper
 ) -> None:
     keeper.replies["request"] = {"ok": True, "request": REQUEST}
     keeper.replies["stop"] = {"ok": False, "why": "process 7 has already ended"}
@@ -91,7 +91,7 @@ def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(
     ],
 )
 def test_a_reply_of_another_version_is_understood_or_refused(
-    home: Home, keeper: Keeper, what: str, reply: Reply, understood: Reply | None
+    home: Home, keeper: LinkKeeper, what: str, reply: Reply, understood: Reply | None
 ) -> None:
     """Fields that are missing, of another type, too large or unknown here reach nobody."""
     keeper.replies[what] = {"ok": True, "unknown": 1, **reply}
@@ -101,7 +101,7 @@ def test_a_reply_of_another_version_is_understood_or_refused(
 
 
 def test_a_request_needs_no_watch(
-    home: Home, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+    home: Home, keeper: LinkKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a free watch, the reply is looked for."""
 
@@ -114,7 +114,7 @@ def test_a_request_needs_no_watch(
 
 
 def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(
-    home: Home, keeper: Keeper
+    home: Home, keeper: LinkKeeper
 ) -> None:
     """For ssh with a terminal there; in a container, apart from the tmux that is around it."""
     keeper.replies["goto"] = {"ok": True, "client": ""}
@@ -130,7 +130,7 @@ def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(
     assert [ask["do"] for ask in keeper.asked] == ["goto"] * 2
 
 
-def test_a_snooze_ends_by_the_clock_of_its_machine(home: Home, keeper: Keeper) -> None:
+def test_a_snooze_ends_by_the_clock_of_its_machine(home: Home, keeper: LinkKeeper) -> None:
     keeper.replies["clock"] = {"ok": True, "now": time.time() + 3600}
     until = time.time() + 900
     marks(home, snooze={"session_id": SESSION.session_id, "until": until})
@@ -154,9 +154,9 @@ def test_a_snooze_ends_by_the_clock_of_its_machine(home: Home, keeper: Keeper) -
 )
 def test_a_request_that_is_not_carried_out_is_reported(
     home: Home,
-    keeper: Keeper,
+    keeper: LinkKeeper,
     monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Keeper], None],
+    change: Callable[[LinkKeeper], None],
     why: str,
 ) -> None:
     """And is not done later."""
@@ -173,7 +173,7 @@ def test_a_request_that_is_not_carried_out_is_reported(
     ("what", "why"), [("answer", "; check whether it was done"), ("request", "")]
 )
 def test_what_was_passed_on_may_have_been_done(
-    home: Home, keeper: Keeper, monkeypatch: pytest.MonkeyPatch, what: str, why: str
+    home: Home, keeper: LinkKeeper, monkeypatch: pytest.MonkeyPatch, what: str, why: str
 ) -> None:
     """The machine is slow to reply: an answer may have counted."""
     monkeypatch.setattr(other_machine, "PATIENCE", 1.0)

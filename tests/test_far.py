@@ -231,27 +231,26 @@ def lived(home: Path, *lines: Line) -> list[Change]:
     return found
 
 
-@pytest.mark.files
-def test_the_first_rows_of_a_machine_announce_nothing(tmp_path: Path) -> None:
-    (change,) = lived(tmp_path, far(T + 50, row=row(since=T + 5), found=True))
-    assert (change.transition.after, change.live) == ("blocked", False)
+#: What comes of a machine that this host has followed since T → what is announced.
+NEWS: dict[str, tuple[list[Line], list[bool]]] = {
+    "a change": ([far(T + 50, row=row(since=T + 49))], [True]),
+    "the first rows": ([far(T + 50, row=row(since=T + 5), found=True)], [False]),
+    "a change before a host ran": ([far(T + 50, row=row(since=T - 5))], [False]),
+    "a change during an outage": (  # that machine has another database, or lost its history
+        [
+            far(T + 1, row=row(status="working", since=T + 1), found=True),
+            far(T + 99, row=row(since=T + 50), found=True),
+        ],
+        [False, True],
+    ),
+}
 
 
 @pytest.mark.files
-def test_changes_during_an_outage_are_announced(tmp_path: Path) -> None:
-    """Even if only the row shows it: the machine has another database, or lost its history."""
-    first, second = lived(
-        tmp_path,
-        far(T + 1, row=row(status="working", since=T + 1), found=True),
-        far(T + 99, row=row(since=T + 50), found=True),
-    )
-    assert (first.live, second.live) == (False, True)
-
-
-@pytest.mark.files
-def test_changes_before_a_host_ran_are_not_announced(tmp_path: Path) -> None:
-    (change,) = lived(tmp_path, far(T + 50, row=row(since=T - 5)))
-    assert not change.live
+@pytest.mark.parametrize("what", NEWS)
+def test_what_changes_while_a_host_runs_is_announced(tmp_path: Path, what: str) -> None:
+    lines, live = NEWS[what]
+    assert [change.live for change in lived(tmp_path, *lines)] == live
 
 
 @pytest.mark.files
@@ -272,9 +271,3 @@ def test_however_much_happens_on_other_machines_no_command_here_waits(tmp_path: 
     store.close()
     assert [(1,), (len(sids),)] == first
     eventually(lambda: commands.running == 0, "their end")
-
-
-@pytest.mark.files
-def test_a_change_is_announced(tmp_path: Path) -> None:
-    (change,) = lived(tmp_path, far(T + 50, row=row(since=T + 49)))
-    assert change.live

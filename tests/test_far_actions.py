@@ -16,7 +16,7 @@ from rig.home import Home
 from rig.machines import Machine, machines, set_followed
 from rig.tmux import Server
 from rig.waiting import eventually
-from shell import bellboard
+from shell import bellboard, simulated
 
 pytestmark = pytest.mark.tmux
 
@@ -30,8 +30,7 @@ class Far:
     def __init__(self, home: Home, machine: Machine) -> None:
         self.home, self.machine = home, machine
         machine.bellboard("list")  # makes its spool
-        argv = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
-        self.pane = machine.tmux.open(argv, session="work", columns=90)
+        self.pane = simulated(machine.tmux, "work")
         Spool(home.bellboard).prepare()
         set_followed(home.bellboard, {"dev": machine.ssh})
         self.host = subprocess.Popen(
@@ -71,36 +70,39 @@ def shown(server: Server) -> list[str]:
     return server.run("list-clients", "-F", "#{pane_id}").split()
 
 
-def test_it_is_answered_labelled_and_looked_at_over_the_link(far: Far) -> None:
+@pytest.fixture
+def sid(far: Far) -> str:
+    """The id of its session here, which asks."""
+    return str(far.session(machine="dev", status="blocked")["session_id"])
+
+
+def test_it_is_answered_labelled_and_looked_at_over_the_link(far: Far, sid: str) -> None:
     """The machine decodes the request; a label comes back as that machine shows it."""
-    sid = far.session(machine="dev", status="blocked")["session_id"]
-    assert sid.startswith("dev/claude/")
-    assert "dev:" in far.bellboard("list", "--machine", "dev")
-    assert "no sessions of machine box" in far.bellboard("list", "--machine", "box", code=1)
-    far.bellboard("label", sid, "HEAVY")
-    far.session(session_id=sid, label="HEAVY")
-    assert "parked" in far.bellboard("park", sid)
-    eventually(lambda: "parked" in far.session(session_id=sid)["markers"])
-    assert "this has to be done on dev itself" in far.bellboard("set", sid, "idle", code=1)
-    assert "rm -rf build && make all" in far.bellboard("answer", sid)
     request = json.loads(far.bellboard("answer", sid, "--json"))["request"]
-    assert request["session_id"] == sid
-    other = far.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
-    assert "the request has changed since you read it" in other
-    said = far.bellboard("answer", sid, "allow", "--digest", request["digest"])
-    assert said.startswith("dev:project: it went on after ")
+    assert (request["session_id"], sid[:11]) == (sid, "dev/claude/")
+    for words, code, said in (
+        ("list --machine dev", 0, "dev:"),
+        ("list --machine box", 1, "no sessions of machine box"),
+        (f"label {sid} HEAVY", 0, ""),
+        (f"park {sid}", 0, "parked"),
+        (f"set {sid} idle", 1, "this has to be done on dev itself"),
+        (f"answer {sid}", 0, "rm -rf build && make all"),
+        (f"answer {sid} allow --digest {'0' * 16}", 1, "the request has changed since you read it"),
+        (f"answer {sid} allow --digest {request['digest']}", 0, "dev:project: it went on after "),
+    ):
+        assert said in far.bellboard(*words.split(), code=code), words
     far.pane.shows("tests pass")
-    far.session(session_id=sid, status="completed")
+    shown = far.session(session_id=sid, status="completed", label="HEAVY")
+    assert "parked" in shown["markers"]
     turn = json.loads(far.bellboard("show", sid, "--json"))["turn"]
     assert (turn["session_id"], turn["note"][:17]) == (sid, "only what its hoo")
     assert turn["text"]
 
 
 def test_a_jump_goes_to_the_terminal_that_shows_the_machine_or_opens_one(
-    far: Far, tmux: Server
+    far: Far, sid: str, tmux: Server
 ) -> None:
     """The one it opens shows exactly that pane; the next jump finds it."""
-    sid = far.session(machine="dev", status="blocked")["session_id"]
     far.machine.tmux.open(["sleep", "600"], session="work")
     far.machine.tmux.run("select-window", "-t", "work:1")
     goto = f'"{sys.executable}" -m bellboard goto {sid}'
@@ -117,9 +119,8 @@ def test_a_jump_goes_to_the_terminal_that_shows_the_machine_or_opens_one(
     assert shown(far.machine.tmux) == [far.pane.id]
 
 
-def test_while_the_link_is_down_errands_fail_at_once(far: Far) -> None:
+def test_while_the_link_is_down_errands_fail_at_once(far: Far, sid: str) -> None:
     """No errand waits for a reply that cannot come."""
-    sid = far.session(machine="dev", status="blocked")["session_id"]
     far.machine.crash()
     eventually(lambda: "stale" in far.session(session_id=sid)["markers"], "a stale session")
     for command in (("label", sid, "HEAVY"), ("goto", sid), ("answer", sid)):

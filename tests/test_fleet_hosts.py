@@ -25,7 +25,7 @@ from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
 from ringing import Desktop
-from shell import Shell
+from shell import Shell, simulated
 
 pytestmark = [
     pytest.mark.files,
@@ -33,15 +33,7 @@ pytestmark = [
 ]
 
 
-#: Prints what is loaded of a fleet.
-LOADED = (
-    "print([m for m in sys.modules if m.split('.')[0] in ('nats', 'nkeys')"
-    " or m.startswith('bellboard.fleet')])"
-)
-ROOT = Path(__file__).resolve().parents[1]
-
-
-class Machine:
+class JoinedHome:
     """A home of its own that has joined the fleet."""
 
     def __init__(self, name: str, url: str) -> None:
@@ -74,13 +66,16 @@ class Machine:
         self.event("PermissionRequest", session, tool_name="Bash", tool_input={"command": "make"})
 
 
-@pytest.fixture
-def machine(there: nats.Server) -> Iterator[Callable[[str], Machine]]:
-    """machine(name) → one that has joined; no host runs there yet."""
-    made: list[Machine] = []
+Join = Callable[[str], JoinedHome]
 
-    def one(name: str) -> Machine:
-        made.append(Machine(name, there.url))
+
+@pytest.fixture
+def machine(there: nats.Server) -> Iterator[Join]:
+    """machine(name) → one that has joined; no host runs there yet."""
+    made: list[JoinedHome] = []
+
+    def one(name: str) -> JoinedHome:
+        made.append(JoinedHome(name, there.url))
         return made[-1]
 
     yield one
@@ -90,66 +85,57 @@ def machine(there: nats.Server) -> Iterator[Callable[[str], Machine]]:
         homes.remove(each.home)
 
 
-def shows(host: RecordedHost, wanted: dict[str, str]) -> None:
-    def same() -> bool:
-        assert wanted == host.shown, host.notes
-        return True
-
-    eventually(same)
-
-
 def test_a_question_there_is_shown_here_and_answered_from_here(
-    machine: Callable[[str], Machine],
+    machine: Join,
 ) -> None:
     """Blocked there, blocked here; what is asked of it from here happens there; it ends."""
     dev, laptop = machine("dev"), machine("laptop")
     there, here = dev.host(), laptop.host()
     dev.event("SessionStart")
-    shows(here, {"dev/claude/s": "idle"})
+    here.shows({"dev/claude/s": "idle"})
     dev.asks()
-    shows(here, {"dev/claude/s": "blocked"})
+    here.shows({"dev/claude/s": "blocked"})
     asked = Mailbox(laptop.home.bellboard, "dev")
     name = asked.ask({"do": "label", "session_id": "s", "label": "the parser"})
     assert {"ok": True} == eventually(lambda: asked.take_reply(name))
     eventually(lambda: "the parser" == here.sessions["dev/claude/s"].get("label"))
     assert {"s": "blocked"} == there.shown
     dev.event("SessionEnd")
-    shows(here, {})
+    here.shows({})
 
 
 def test_another_host_takes_over_and_nothing_is_announced_twice(
-    machine: Callable[[str], Machine],
+    machine: Join,
 ) -> None:
     """The publisher or the reader may be killed."""
     dev, laptop = machine("dev"), machine("laptop")
     first, here = dev.host(), laptop.host()
     dev.event("SessionStart")
-    shows(here, {"dev/claude/s": "idle"})
+    here.shows({"dev/claude/s": "idle"})
     second = dev.host()
     first.kill()
     dev.asks()
-    shows(here, {"dev/claude/s": "blocked"})
+    here.shows({"dev/claude/s": "blocked"})
     assert {"s": "blocked"} == second.shown
     eventually(lambda: ("dev/claude/s", "blocked") in here.live)
     here.kill()
     dev.event("PostToolUse", tool_name="Bash")
     again = laptop.host()
-    shows(again, {"dev/claude/s": "working"})
+    again.shows({"dev/claude/s": "working"})
     dev.event("Stop")
-    shows(again, {"dev/claude/s": "completed"})
+    again.shows({"dev/claude/s": "completed"})
     eventually(lambda: ("dev/claude/s", "completed") in again.live)
     told = [status for host in (here, again) for sid, status in host.live]
     assert 1 == told.count("blocked")
     assert 1 == told.count("completed")
 
 
-def test_of_two_answers_at_once_one_counts(machine: Callable[[str], Machine]) -> None:
+def test_of_two_answers_at_once_one_counts(machine: Join) -> None:
     """From two machines of the fleet; the other is told that it came too late."""
     dev, laptops = machine("dev"), [machine("one"), machine("two")]
     tmux = Server(dev.home)
     try:
-        agent = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
-        pane = tmux.open(agent, session="work", columns=90)
+        pane = simulated(tmux)
         dev.host()
         hosts = [laptop.host() for laptop in laptops]
         for host in hosts:
@@ -165,7 +151,7 @@ def test_of_two_answers_at_once_one_counts(machine: Callable[[str], Machine]) ->
         tmux.close()
 
 
-def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None:
+def test_of_a_fleet_one_machine_rings(machine: Join) -> None:
     """One of two machines with a desktop rings; the machine itself once both are gone."""
     ladder = {"notify": False, "desktop": 0, "command": 0}
     dev, laptops = machine("dev"), [machine("one"), machine("two")]
@@ -185,7 +171,7 @@ def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None
 
     dev.event("SessionStart", "a")
     for host in hosts:
-        shows(host, {"dev/claude/a": "idle"})
+        host.shows({"dev/claude/a": "idle"})
     eventually(lambda: "left to" in there.health["notices"])
     eventually(lambda: all("fleet" not in host.notes for host in hosts))
     for n, session in enumerate(("a", "b"), 1):
@@ -202,7 +188,7 @@ def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None
 
 
 def test_who_follows_over_a_link_and_who_does_in_the_fleet_do_not_both_ring(
-    machine: Callable[[str], Machine],
+    machine: Join,
 ) -> None:
     """The fleet grants a notification once, over a link or not."""
     dev, laptop = machine("dev"), machine("laptop")
@@ -227,7 +213,7 @@ def test_who_follows_over_a_link_and_who_does_in_the_fleet_do_not_both_ring(
     try:
         for session in ("a", "b"):
             dev.asks(session)
-        shows(here, {"dev/claude/a": "blocked", "dev/claude/b": "blocked"})
+        here.shows({"dev/claude/a": "blocked", "dev/claude/b": "blocked"})
         assert by_fleet("a")
         assert not by_link("a", "1")
         assert by_link("b", "2")
@@ -296,73 +282,71 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def test_who_leaves_sees_nothing_of_the_others(machine: Callable[[str], Machine]) -> None:
+def test_who_leaves_sees_nothing_of_the_others(machine: Join) -> None:
     """At once; its own board stays as it is."""
     dev, laptop = machine("dev"), machine("laptop")
     dev.host()
     here = laptop.host()
     dev.event("SessionStart")
     laptop.event("SessionStart", "own")
-    shows(here, {"dev/claude/s": "idle", "own": "idle"})
+    here.shows({"dev/claude/s": "idle", "own": "idle"})
     status = json.loads(laptop.bellboard("fleet", "status", "--json"))
     assert status["v"] == 1
     assert {"dev", "laptop"} == set(status["machines"])
     assert [] == status["notes"]
     laptop.bellboard("fleet", "leave")
-    shows(here, {"own": "idle"})
+    here.shows({"own": "idle"})
     laptop.bellboard("fleet", "leave", code=1)
 
 
-def test_a_host_in_no_fleet_loads_nothing_of_it(home: Home) -> None:
-    """Neither nats nor the modules that use it are loaded."""
-    code = (
-        "import sys; from pathlib import Path; from bellboard.hosting.host import Host\n"
-        "Host(Path(sys.argv[1]), print)\n"
-        f"{LOADED}"
-    )
-    words = [sys.executable, "-c", code, str(home.bellboard)]
-    done = subprocess.run(words, env=home.env, capture_output=True, text=True, check=True)
-    assert "[]\n" == done.stdout
+LOADS = """
+import asyncio, sys
+from pathlib import Path
+from bellboard.hosting.host import Host
+
+def push(message):
+    if {p["session_id"] for p in message["sessions"]} >= set(sys.argv[2:]):
+        host.stop()
+
+host = Host(Path(sys.argv[1]), push)
+asyncio.run(host.run())
+loaded = [m for m in sys.modules if m.split(".")[0] in ("nats", "nkeys")]
+print(loaded + [m for m in sys.modules if m.startswith("bellboard.fleet")])
+"""
 
 
-def test_a_host_in_a_fleet_loads_nothing_of_it_either(machine: Callable[[str], Machine]) -> None:
+@pytest.mark.parametrize("follows", [False, True], ids=["in no fleet", "in a fleet"])
+def test_a_host_loads_nothing_of_a_fleet(machine: Join, home: Home, follows: bool) -> None:
     """Although it shows the sessions of another machine, which a program of its own follows."""
-    dev, laptop = machine("dev"), machine("laptop")
-    dev.host()
-    dev.event("SessionStart")
-    code = (
-        "import asyncio, sys; from pathlib import Path; from bellboard.hosting.host import Host\n"
-        "def push(message):\n"
-        "    if any(p['session_id'] == 'dev/claude/s' for p in message['sessions']): host.stop()\n"
-        "host = Host(Path(sys.argv[1]), push)\n"
-        "asyncio.run(host.run())\n"
-        f"{LOADED}"
-    )
-    words = [sys.executable, "-c", code, str(laptop.home.bellboard)]
+    if follows:
+        dev, home = machine("dev"), machine("laptop").home
+        dev.host()
+        dev.event("SessionStart")
+    words = [sys.executable, "-c", LOADS, str(home.bellboard), *["dev/claude/s"][: int(follows)]]
     done = subprocess.run(
-        words, env=laptop.home.env, capture_output=True, text=True, check=True, timeout=60
+        words, env=home.env, capture_output=True, text=True, check=True, timeout=60
     )
     assert "[]\n" == done.stdout
 
 
-def test_a_fleet_program_that_is_killed_loses_nothing(machine: Callable[[str], Machine]) -> None:
+def test_a_fleet_program_that_is_killed_loses_nothing(machine: Join) -> None:
     """At any moment, on either side; nothing is announced twice, and no row is marked meanwhile."""
     dev, laptop = machine("dev"), machine("laptop")
     there, here = dev.host(), laptop.host()
     dev.event("SessionStart")
-    shows(here, {"dev/claude/s": "idle"})
+    here.shows({"dev/claude/s": "idle"})
     steps = [("UserPromptSubmit", "working"), ("Stop", "completed")] * 3
     for n, (event, status) in enumerate(steps):
         for host in ((there,), (here,), (there, here))[n // 2]:
             program_of(host).kill()
         dev.event(event)
-        shows(here, {"dev/claude/s": status})
+        here.shows({"dev/claude/s": status})
     assert [("dev/claude/s", "completed")] * 3 == [x for x in here.live if x[1] == "completed"]
     assert not any(p.get("stale") for message in here.messages for p in message["sessions"])
     eventually(lambda: not any("fleet" in about for about in here.notes))
 
 
-def test_no_second_program_takes_part(machine: Callable[[str], Machine]) -> None:
+def test_no_second_program_takes_part(machine: Join) -> None:
     """Somebody may start one by hand: a member's request is carried out once."""
     dev = machine("dev")
     host = dev.host()

@@ -50,7 +50,7 @@ def key_of(n: int) -> Key:
     return Key(f"m{n % 3}", "claude", f"s{n}")
 
 
-class Reader:
+class ShownState:
     """The messages to a host, and the state that it should have then."""
 
     def __init__(self, **settings: object) -> None:
@@ -95,7 +95,7 @@ def test_whoever_needs_somebody_is_shown_and_the_rest_as_far_as_there_is_room(
     steps: list[tuple[int, str]], data: st.DataObject
 ) -> None:
     """Sessions may come and go, and be read, at any time."""
-    reader, there = Reader(), {}
+    reader, there = ShownState(), {}
     complete = data.draw(st.integers(0, len(steps)))
     for step, (n, status) in enumerate(steps):
         if step == complete:
@@ -170,7 +170,7 @@ def test_what_a_machine_shows_beyond_the_limit_is_counted_once(
 
 def test_what_is_left_out_costs_the_host_nothing() -> None:
     """The host hears no changes of such sessions; only of their number."""
-    reader = Reader()
+    reader = ShownState()
     reader.followed.complete()
     for n in range(100):
         reader.put(n, "working")
@@ -190,7 +190,7 @@ def test_what_is_left_out_costs_the_host_nothing() -> None:
 
 def test_only_wanted_agents_and_repositories_are_followed() -> None:
     """A repository by its name with or without its owner; one that changes is gone."""
-    reader = Reader(agents=("claude",), repositories=("api",))
+    reader = ShownState(agents=("claude",), repositories=("api",))
     reader.followed.complete()
     reader.put(0, "working", repository="acme/api")
     reader.put(1, "working", repository="acme/web")
@@ -205,7 +205,7 @@ def test_only_wanted_agents_and_repositories_are_followed() -> None:
 
 def test_a_machine_that_fell_silent_before_it_is_followed_is_reported_as_lost() -> None:
     """Its rows are still stored, and would look as if it were there."""
-    reader = Reader()
+    reader = ShownState()
     reader.beat("gone", age=SILENT_AFTER + 1.0)
     reader.followed.complete()
     said = [machine for machine, said in reader.followed.take(0.0) if isinstance(said, FeedProblem)]
@@ -217,7 +217,7 @@ def test_a_machine_that_is_gone_for_long_gives_its_place_to_another(
 ) -> None:
     """Containers come and go; a machine that publishes keeps its place, others are counted."""
     monkeypatch.setattr("bellboard.fleet.followed.MACHINES", 3)
-    reader = Reader()
+    reader = ShownState()
     reader.followed.complete()
     reader.put(0, "working")
     reader.take()

@@ -6,10 +6,8 @@ import contextlib
 import os
 import signal
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,10 +24,9 @@ from rig.machines import PROGRAM, set_followed
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 from ringing import Desktop
+from shell import simulated
 
 pytestmark = pytest.mark.files
-
-ROOT = Path(__file__).resolve().parents[1]
 
 Follow = Callable[..., Reader]
 Start = Callable[..., RecordedHost]
@@ -48,11 +45,6 @@ def follow(home: Home) -> Iterator[Follow]:
     for reader in readers:
         reader.hang_up()
         reader.kill()
-
-
-def asks(spool: Spool, sid: str) -> None:
-    """Let a session ask."""
-    spool.write({"t": time.time(), "set": {"session_id": sid, "status": "blocked"}})
 
 
 def test_a_feed_has_the_machine_its_sessions_and_their_changes(
@@ -212,8 +204,7 @@ def test_a_preview_is_what_the_terminal_shows(follow: Follow, spool: Spool, tmux
 
 def test_a_request_is_read_and_answered_once(follow: Follow, tmux: Server, home: Home) -> None:
     """An answer is bound to the request that was read, as on the machine itself."""
-    agent = [sys.executable, ROOT / "demo/agent.py", ROOT / "hooks/emit", "api"]
-    tmux.open(agent, session="agent", columns=90)
+    simulated(tmux)
     reader = follow()
     eventually(lambda: [r for r in reader.rows.values() if r.request and r.terminal == "tmux"])
     (row,) = reader.rows.values()
@@ -249,39 +240,36 @@ def test_a_feed_goes_on_without_requests(follow: Follow, spool: Spool, home: Hom
     reader.shows(a="completed")
 
 
-def test_problems_are_reported(home: Home, follow: Follow) -> None:
-    """A problem is the last line, on standard error too, and has an exit code."""
-    for arguments, text in (
-        (("--since", "x; reboot"), "--since x; reboot: not a cursor"),
-        ((), "not a directory"),
-    ):
-        if not arguments:
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        ("a cursor", "--since x; reboot: not a cursor"),
+        ("a file", "not a directory"),
+        ("a lock", "its board cannot be used: locked by"),  # as with a full disk
+        ("a newer program", "belongs to a newer bellboard"),  # this one could carry out no request
+    ],
+)
+def test_a_feed_that_cannot_go_on_says_why_last_and_ends(
+    home: Home, start: Start, follow: Follow, trouble: str, why: str
+) -> None:
+    """The reader shows the rows as stale, and why; there is an exit code, and no traceback."""
+    with contextlib.ExitStack() as stack:
+        if trouble == "a file":
             home.bellboard.write_text("in the way")
-        reader = follow(*arguments)
+        elif trouble == "a lock":
+            made(home.bellboard)
+            db = stack.enter_context(
+                contextlib.closing(sqlite3.connect(home.bellboard / "board.db"))
+            )
+            db.execute("BEGIN IMMEDIATE")
+        elif trouble == "a newer program":
+            start("newer", schema=SCHEMA + 1)
+        reader = follow(*(("--since", "x; reboot") if trouble == "a cursor" else ()))
         assert reader.process.wait(PATIENCE) == 1
-        eventually(lambda reader=reader: reader.of(feed.FeedProblem), "a problem")
-        assert reader.lines[-1] == reader.of(feed.FeedProblem)[0]
-        assert text.lower() in reader.of(feed.FeedProblem)[0].text.lower()
-        assert "Traceback" not in reader.errors.read_text()
-
-
-def test_a_board_that_cannot_be_used_ends_it(home: Home, follow: Follow, spool: Spool) -> None:
-    """With a full disk, the reader shows the rows as stale, and why."""
-    with contextlib.closing(sqlite3.connect(home.bellboard / "board.db")) as db:
-        db.execute("BEGIN IMMEDIATE")
-        reader = follow()
         (problem,) = eventually(lambda: reader.of(feed.FeedProblem), "a problem")
-        assert problem.text.startswith("its board cannot be used: locked by")
-        assert reader.process.wait(PATIENCE) == 1
-
-
-def test_a_board_of_a_newer_program_ends_it(start: Start, follow: Follow) -> None:
-    """The feed would be outdated, and could carry out no request."""
-    start("newer", schema=SCHEMA + 1)
-    reader = follow()
-    assert reader.process.wait(PATIENCE) == 1
-    (problem,) = eventually(lambda: reader.of(feed.FeedProblem), "a problem")
-    assert "belongs to a newer bellboard" in problem.text
+    assert reader.lines[-1] == problem
+    assert why in problem.text.lower()
+    assert "Traceback" not in reader.errors.read_text()
 
 
 def test_a_reader_that_does_not_read_delays_nobody(follow: Follow, spool: Spool) -> None:
@@ -308,10 +296,6 @@ def config(desktop: float = 0) -> dict[str, Any]:
     return {"server": "/nowhere/x", "notices": {"desktop": "notify-send", "blocked": ladder}}
 
 
-def followed(host: RecordedHost) -> bool:
-    return "left to" in host.health.get("notices", {})
-
-
 def told(home: Home) -> list[tuple[str, str]]:
     """Return the notifications that were sent: channel, session."""
     with opened(home.bellboard) as shared:
@@ -322,129 +306,140 @@ def shown_by(*desktops: Desktop) -> list[str]:
     return sorted(title for desktop in desktops for title in desktop.titles)
 
 
+class Attended:
+    """A machine with a desktop, a host, and a session at work; what is asked there can ring."""
+
+    def __init__(self, home: Home, host: RecordedHost, spool: Spool) -> None:
+        self.desktop, self.host, self._spool = Desktop(home), host, spool
+        self.begins("api")
+
+    def begins(self, sid: str) -> None:
+        put(self._spool, "UserPromptSubmit", sid, cwd=f"/srv/{sid}")
+
+    def asks(self, sid: str) -> None:
+        asked = {"session_id": sid, "status": "blocked"}
+        self._spool.write({"t": time.time(), "set": asked})
+
+    @property
+    def is_followed(self) -> bool:
+        return "left to" in self.host.health.get("notices", {})
+
+    def becomes_followed(self, followed: bool = True) -> None:
+        eventually(lambda: self.is_followed == followed, f"followed: {followed}")
+
+
+@pytest.fixture
+def attended(home: Home, start: Start, spool: Spool) -> Attended:
+    return Attended(home, start("host", config=config()), spool)
+
+
 def test_a_reader_where_nobody_sits_leaves_notifications_to_the_machine(
-    home: Home, start: Start, follow: Follow, spool: Spool
+    attended: Attended, follow: Follow
 ) -> None:
     """The reader says so with each greeting, as somebody may come or leave."""
-    desktop = Desktop(home)
-    host = start("host", config=config())
-    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
     reader = follow().shows(api="working")
     assert reader.ask("clock").ok
-    eventually(lambda: followed(host), "the lease")
+    attended.becomes_followed()
     assert reader.ask("clock", alone=True).ok
-    eventually(lambda: not followed(host), "the end of the lease")
+    attended.becomes_followed(False)
     assert reader.ask("label", session_id="api", label="x").ok
     assert reader.ask("clock").ok  # asked for the time, which says nothing of who sits there
     assert reader.ask("label", session_id="api", label="y").ok
-    assert not followed(host)
-    asks(spool, "api")
-    desktop.shows("api needs you")
+    assert not attended.is_followed
+    attended.asks("api")
+    attended.desktop.shows("api needs you")
     assert reader.ask("clock", alone=False).ok
-    eventually(lambda: followed(host), "the lease")
+    attended.becomes_followed()
 
 
 def test_while_somebody_follows_the_desktop_stays_silent_until_the_feed_is_gone(
-    home: Home, start: Start, follow: Follow, spool: Spool
+    attended: Attended, follow: Follow, home: Home
 ) -> None:
     """The editor still shows sessions; kill -9 ends the lease too."""
-    desktop = Desktop(home)
-    host = start("host", config=config())
-    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
     reader = follow().shows(api="working")
     assert reader.ask("clock").ok
-    eventually(lambda: followed(host), "the lease")
-    asks(spool, "api")
+    attended.becomes_followed()
+    attended.asks("api")
     eventually(lambda: ("notify", "api") in told(home), "the notification in the editor")
-    assert (desktop.titles, told(home)) == ([], [("notify", "api")])
+    assert (attended.desktop.titles, told(home)) == ([], [("notify", "api")])
     reader.kill()
-    desktop.shows("api needs you")
-    eventually(lambda: not followed(host), "no lease")
+    attended.desktop.shows("api needs you")
+    attended.becomes_followed(False)
 
 
 def test_a_quiet_reader_leaves_notifications_to_the_machine(
-    home: Home, start: Start, follow: Follow, spool: Spool
+    attended: Attended, follow: Follow
 ) -> None:
-    desktop = Desktop(home)
-    host = start("host", config=config())
-    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
     reader = follow("--quiet").shows(api="working")
     assert reader.ask("clock").ok
-    asks(spool, "api")
-    desktop.shows("api needs you")
-    assert not followed(host)
+    attended.asks("api")
+    attended.desktop.shows("api needs you")
+    assert not attended.is_followed
 
 
 def test_two_readers_and_the_machine_itself_notify_once_in_all(
-    home: Home, start: Start, follow: Follow, spool: Spool
+    attended: Attended, follow: Follow
 ) -> None:
-    """The first to claim a notification sends it."""
-    desktop = Desktop(home)
-    host = start("host", config=config())
-    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
+    """The first to claim a notification sends it; its first reply may have been lost."""
     one, two = follow().shows(api="working"), follow().shows(api="working")
     assert one.ask("clock").ok
-    eventually(lambda: followed(host), "the lease")
-    asks(spool, "api")
+    attended.becomes_followed()
+    attended.asks("api")
     number = eventually(lambda: [m.id for x in one.of(feed.FeedChange) for m in x.transitions])[-1]
-    claim = {"transition": number, "effect": "notice desktop"}
-    granted = [r.ask("claim", **claim).more["granted"] for r in (one, two, one)]
-    assert granted == [True, False, False]
-    for other in ({"transition": number + 99}, {"session_id": "api", "status": "completed"}):
-        assert one.ask("claim", effect="notice desktop", **other).more == {"granted": False}
-    newest = {"session_id": "api", "status": "blocked", "effect": "notice sound"}
-    granted = [r.ask("claim", **newest).more["granted"] for r in (two, one)]
-    assert granted == [True, False]
-    lost = {**newest, "effect": "notice command", "token": "a1"}
-    granted = [r.ask("claim", **lost).more["granted"] for r in (one, one)]
-    assert granted == [True, True], "its first reply may have been lost"
-    assert two.ask("claim", **{**lost, "token": "b2"}).more == {"granted": False}
+    asked = {"session_id": "api", "status": "blocked"}
+    for who, effect, about, is_granted in (
+        (one, "desktop", {"transition": number}, True),
+        (two, "desktop", {"transition": number}, False),
+        (one, "desktop", {"transition": number}, False),
+        (one, "desktop", {"transition": number + 99}, False),
+        (one, "desktop", {"session_id": "api", "status": "completed"}, False),
+        (two, "sound", asked, True),
+        (one, "sound", asked, False),
+        (one, "command", {**asked, "token": "a1"}, True),
+        (one, "command", {**asked, "token": "a1"}, True),
+        (two, "command", {**asked, "token": "b2"}, False),
+    ):
+        given = who.ask("claim", effect=f"notice {effect}", **about)
+        assert given.more == {"granted": is_granted}, (effect, about)
     one.kill()
     two.kill()
-    eventually(lambda: not followed(host), "no lease")
-    put(spool, "UserPromptSubmit", "web", cwd="/srv/web")
-    asks(spool, "web")
-    desktop.shows("web needs you")
+    attended.becomes_followed(False)
+    attended.begins("web")
+    attended.asks("web")
+    attended.desktop.shows("web needs you")
 
 
 def test_two_machines_that_follow_a_third_notify_once_in_all(
-    home: Home, start: Start, spool: Spool
+    attended: Attended, home: Home, request: pytest.FixtureRequest
 ) -> None:
     """The one whose reader gets the right; the third one is silent, and knows nothing of theirs."""
-    desktops, hosts, laptops = [Desktop(home)], [start("dev", config=config())], []
-    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
-    put(spool, "UserPromptSubmit", "web", cwd="/srv/web")
-    try:
-        for name in ("one", "two"):
-            laptop = homes.build()
-            laptops.append(laptop)
-            program = laptop.root / ".local/bin/bellboard"
-            program.parent.mkdir(parents=True)
-            program.symlink_to(PROGRAM)
-            made(laptop.bellboard)
-            command = ["env", f"BELLBOARD_HOME={home.bellboard}"]
-            set_followed(laptop.bellboard, {"dev": command})
-            desktops.append(Desktop(laptop))
-            hosts.append(RecordedHost(laptop, name, config=config()))
-        known = {"dev/claude/api": "working", "dev/claude/web": "working"}
-        for host in hosts[1:]:
-            eventually(lambda host=host: host.shown == known, "the sessions of dev")
-        eventually(lambda: followed(hosts[0]), "the lease")
-        for sids in (["api"], ["api", "web"]):
-            asks(spool, sids[-1])
-            known[f"dev/claude/{sids[-1]}"] = "blocked"
-            for host in hosts[1:]:
-                eventually(lambda host=host: host.shown == known, "the question")
-            eventually(lambda sids=sids: len(shown_by(*desktops)) == len(sids), f"{sids}")
-        assert desktops[0].titles == []
-        assert [title.split()[0] for title in shown_by(*desktops)] == ["dev:api", "dev:web"]
-        sent = sorted(x for host in hosts[1:] for x in told(host.home) if x[0] == "desktop")
-        assert sent == [("desktop", "dev/claude/api"), ("desktop", "dev/claude/web")]
-    finally:
-        for host in hosts[1:]:
-            host.kill()
-        for laptop in laptops:
-            homes.remove(laptop)
+    attended.begins("web")
+    hosts, desktops = list[RecordedHost](), list[Desktop]()
+    for name in ("one", "two"):
+        laptop = homes.build()
+        request.addfinalizer(lambda laptop=laptop: homes.remove(laptop))  # type: ignore[misc]
+        program = laptop.root / ".local/bin/bellboard"
+        program.parent.mkdir(parents=True)
+        program.symlink_to(PROGRAM)
+        made(laptop.bellboard)
+        set_followed(laptop.bellboard, {"dev": ["env", f"BELLBOARD_HOME={home.bellboard}"]})
+        desktops.append(Desktop(laptop))
+        hosts.append(RecordedHost(laptop, name, config=config()))
+        request.addfinalizer(hosts[-1].kill)
+    known = {"dev/claude/api": "working", "dev/claude/web": "working"}
+    for host in hosts:
+        host.shows(known)
+    attended.becomes_followed()
+    for count, sid in enumerate(("api", "web"), 1):
+        attended.asks(sid)
+        known[f"dev/claude/{sid}"] = "blocked"
+        for host in hosts:
+            host.shows(known)
+        eventually(lambda count=count: len(shown_by(*desktops)) == count, sid)  # type: ignore[misc]
+    assert attended.desktop.titles == []
+    assert [title.split()[0] for title in shown_by(*desktops)] == ["dev:api", "dev:web"]
+    sent = sorted(x for host in hosts for x in told(host.home) if x[0] == "desktop")
+    assert sent == [("desktop", "dev/claude/api"), ("desktop", "dev/claude/web")]
 
 
 def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home) -> None:

@@ -42,24 +42,16 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def shows(host: RecordedHost, wanted: dict[str, str]) -> None:
-    eventually(lambda: host.shown == wanted, f"{wanted}")
-
-
-def is_stale(host: RecordedHost, sid: str = S1) -> bool:
-    return "stale" in host.sessions.get(sid, {}).get("markers", ())
-
-
 def test_the_sessions_of_a_machine_are_shown_as_it_shows_them(start: Start, dev: FarFeed) -> None:
     host = start()
-    shows(host, {S1: "working"})
+    host.shows({S1: "working"})
     dev.say(dev.moved("s1", "blocked", detail="make", tool="Bash", kind="permission"))
     dev.say(dev.moved("s2", "completed"))
-    shows(host, {S1: "blocked", "dev/claude/s2": "completed"})
+    host.shows({S1: "blocked", "dev/claude/s2": "completed"})
     p = host.sessions[S1]
-    assert (p["machine"], p["detail"], is_stale(host)) == ("dev", "make", False)
+    assert (p["machine"], p["detail"], host.is_stale(S1)) == ("dev", "make", False)
     dev.say({"type": "change", "now": time.time(), "cursor": "d.9", "removed": ["s1"]})
-    shows(host, {"dev/claude/s2": "completed"})
+    host.shows({"dev/claude/s2": "completed"})
     news = [(S1, "blocked"), ("dev/claude/s2", "completed"), (S1, None)]
     eventually(lambda: host.live == news, "news")
 
@@ -70,25 +62,25 @@ def test_a_machine_that_does_not_respond_is_named_in_health(start: Start, dev: F
     host.says("ssh: connect to host dev: No route to host")
     assert "bellboard machine test dev" in host.notes["machine dev"]
     (dev.folder / "dead").unlink()
-    shows(host, {S1: "working"})
+    host.shows({S1: "working"})
     eventually(lambda: "machine dev" not in host.notes, "it is no longer named")
 
 
 def test_while_a_link_is_down_its_sessions_are_stale(start: Start, dev: FarFeed) -> None:
     """Changes meanwhile are announced once, and nothing is announced twice."""
     host = start()
-    shows(host, {S1: "working"})
+    host.shows({S1: "working"})
     dev.say(dev.moved("s1", "completed"))
-    shows(host, {S1: "completed"})
+    host.shows({S1: "completed"})
     (dev.folder / "dead").write_text("gone")
     os.kill(dev.pids[-1], signal.SIGKILL)
-    eventually(lambda: is_stale(host), "stale")
+    eventually(lambda: host.is_stale(S1), "stale")
     assert host.sessions[S1]["link_why"]
     for status in ("working", "blocked", "working", "completed"):
         dev.moved("s1", status)
     dev.restart(dev.hello(), dev.state(2))
     (dev.folder / "dead").unlink()
-    eventually(lambda: not is_stale(host), "back")
+    eventually(lambda: not host.is_stale(S1), "back")
     assert dev.since[-1] == "d.2"
     eventually(lambda: len(host.live) == 5, "what changed")
     assert [status for _, status in host.live] == [
@@ -100,25 +92,25 @@ def test_while_a_link_is_down_its_sessions_are_stale(start: Start, dev: FarFeed)
 def test_one_host_keeps_the_link_and_another_takes_over(start: Start, dev: FarFeed) -> None:
     """At once: the end of a host is watched, not looked for from time to time."""
     first = start("first", rescan=NEVER)
-    shows(first, {S1: "working"})
+    first.shows({S1: "working"})
     second = start("second", rescan=NEVER)
-    shows(second, {S1: "working"})
+    second.shows({S1: "working"})
     assert len(dev.pids) == 1
     dev.say(dev.moved("s1", "blocked"))
-    shows(second, {S1: "blocked"})
+    second.shows({S1: "blocked"})
     dev.restart(dev.hello(), dev.state(2))
     first.kill()
     eventually(lambda: len(dev.pids) == 2, "another link")
     assert dev.since == ["", "d.2"]
     dev.say(dev.moved("s1", "completed"))
-    shows(second, {S1: "completed"})
+    second.shows({S1: "completed"})
     eventually(lambda: second.live == [(S1, "blocked"), (S1, "completed")], "news")
-    assert not is_stale(second)
+    assert not second.is_stale(S1)
 
 
 def test_the_program_of_a_link_ends_with_its_host(start: Start, dev: FarFeed) -> None:
     host = start()
-    shows(host, {S1: "working"})
+    host.shows({S1: "working"})
     host.kill()
     eventually(lambda: not is_running(dev.pids[-1]), "its end")
 
@@ -126,11 +118,11 @@ def test_the_program_of_a_link_ends_with_its_host(start: Start, dev: FarFeed) ->
 def test_after_a_time_without_hosts_nothing_is_announced_twice(start: Start, dev: FarFeed) -> None:
     host = start()
     dev.say(dev.moved("s1", "blocked"))
-    shows(host, {S1: "blocked"})
+    host.shows({S1: "blocked"})
     host.kill()
     dev.restart(dev.hello(), dev.state(2))
     again = start("again")
-    eventually(lambda: S1 in again.sessions and not is_stale(again), "followed again")
+    eventually(lambda: S1 in again.sessions and not again.is_stale(S1), "followed again")
     assert again.shown == {S1: "blocked"}
     assert again.live == []
     with opened(host.home.bellboard) as shared:
@@ -143,7 +135,7 @@ def test_a_clock_that_is_ahead_there_is_taken_into_account(start: Start, dev: Fa
     dev.restart(dev.hello(), dev.state())
     host = start()
     dev.say(dev.moved("s1", "blocked"))
-    shows(host, {S1: "blocked"})
+    host.shows({S1: "blocked"})
     assert abs(host.sessions[S1]["since"] - time.time()) < 60
     eventually(lambda: host.live == [(S1, "blocked")], "news")
 
@@ -153,9 +145,9 @@ def test_a_machine_can_be_added_and_removed_at_any_time(start: Start, dev: FarFe
     set_followed(home, {})
     host = start()
     set_followed(home, {"dev": dev.command})
-    shows(host, {S1: "working"})
+    host.shows({S1: "working"})
     set_followed(home, {})
-    shows(host, {})
+    host.shows({})
     assert not (home / "links" / "dev").exists() or not host.notes
 
 
@@ -230,13 +222,13 @@ def test_a_list_that_cannot_be_read_ends_no_link(
 def test_a_neovim_names_machines_for_all_hosts(start: Start, dev: FarFeed, home: Home) -> None:
     set_followed(home.bellboard, {})
     first = start("first", config={"machines": {"dev": dev.command, "-x": ["a"], "y": "ssh y"}})
-    shows(first, {S1: "working"})
+    first.shows({S1: "working"})
     assert {"machine -x", "machine y"} <= first.notes.keys()
     second = start("second")
     first.kill()
     dev.restart(dev.hello(), dev.state(1))
     eventually(lambda: len(dev.pids) == 2, "another link")
-    shows(second, {S1: "working"})
+    second.shows({S1: "working"})
 
 
 def test_a_machine_learns_whether_somebody_sits_here(start: Start, dev: FarFeed) -> None:
@@ -249,7 +241,7 @@ def test_a_machine_learns_whether_somebody_sits_here(start: Start, dev: FarFeed)
 
         eventually(look, f"alone: {alone}")
 
-    shows(start("server"), {S1: "working"})
+    start("server").shows({S1: "working"})
     greeted(alone=True)
     editor = start("editor", config={"notices": {"desktop": "notify-send"}})
     greeted(alone=False)
@@ -270,7 +262,7 @@ def ask(home: Home, request: dict[str, Any]) -> dict[str, Any]:
 def test_a_request_is_passed_on_and_its_reply_comes_back(
     start: Start, dev: FarFeed, home: Home
 ) -> None:
-    shows(start(), {S1: "working"})
+    start().shows({S1: "working"})
     (dev.folder / "reply").write_text('{"ok": true, "text": "process 7 \\u001b[31mhas ended"}')
     reply = ask(home, {"do": "stop", "session_id": "s1", "pid": 7})
     assert reply["ok"] and "\x1b" not in reply["text"]
@@ -287,7 +279,7 @@ def test_folders_among_the_requests_do_not_block_them(
     start: Start, dev: FarFeed, home: Home
 ) -> None:
     """Folders cannot be read, and are removed; requests behind them need no other request."""
-    shows(start(), {S1: "working"})
+    start().shows({S1: "working"})
     (dev.folder / "reply").write_text('{"ok": true}')
     for n in range(120):
         (home.bellboard / f"links/dev/ask/1.1.{n}/deep").mkdir(parents=True)
@@ -307,7 +299,7 @@ def test_a_request_is_refused_while_the_link_is_down(
 
 def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, home: Home) -> None:
     host = start()
-    shows(host, {S1: "working"})
+    host.shows({S1: "working"})
     mailbox = Mailbox(home.bellboard, "dev")
     name = mailbox.ask({"do": "stop", "session_id": "s1"})
     eventually(lambda: dev.asked, "the request")
@@ -315,7 +307,7 @@ def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, h
     reply = eventually(lambda: mailbox.take_reply(name), "a reply")
     assert "may have been done" in reply["why"]
     eventually(lambda: len(dev.pids) == 2, "another link")
-    shows(host, {S1: "working"})
+    host.shows({S1: "working"})
     assert len(dev.asked) == 1
 
 
@@ -326,7 +318,7 @@ def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:
     """Neither its host nor the other sessions wait for it."""
     beat = b'{"type":"beat","now":1,"cursor":"d.1"}\n'
     host = start(measured=True)
-    shows(host, {S1: "working"})
+    host.shows({S1: "working"})
     (dev.folder / "endless").write_bytes(beat * 1000)
     host.says("it sends too much")
     resident = Path(f"/proc/{host.pid}/statm").read_text().split()[1]
@@ -346,7 +338,7 @@ def test_a_machine_cannot_speak_for_another(start: Start, dev: FarFeed) -> None:
     notes = {"type": "notes", "notes": {"fleet": "owned"}}
     dev.restart(dev.hello(machine="box"), *others, notes, state, *others, notes)
     host = start()
-    shows(host, {S1: "working", "dev/claude/s7": "working"})
+    host.shows({S1: "working", "dev/claude/s7": "working"})
     p = host.sessions["dev/claude/s7"]
     assert (p["machine"], p["title"], p.get("cwd")) == ("dev", "hi", None)
     host.says("2 of its rows and changes were refused")
@@ -387,18 +379,18 @@ def test_a_real_feed_is_followed(start: Start, box: Spool) -> None:
     first, second = start("first"), start("second")
     put(box, "UserPromptSubmit", prompt="x")
     for host in (first, second):
-        shows(host, {"box/claude/s": "working"})
+        host.shows({"box/claude/s": "working"})
     put(box, "Stop")
-    shows(second, {"box/claude/s": "completed"})
+    second.shows({"box/claude/s": "completed"})
     put(box, "UserPromptSubmit", prompt="y")
-    shows(second, {"box/claude/s": "working"})
+    second.shows({"box/claude/s": "working"})
     (feed,) = feeds_of(first.pid) or feeds_of(second.pid)
     os.kill(feed, signal.SIGKILL)
     put(box, "Stop", last="y")
-    shows(second, {"box/claude/s": "completed"})
+    second.shows({"box/claude/s": "completed"})
     first.kill()
     put(box, "UserPromptSubmit", prompt="z")
-    shows(second, {"box/claude/s": "working"})
+    second.shows({"box/claude/s": "working"})
 
     def told() -> list[str | None]:
         news = [status for _, status in second.live]

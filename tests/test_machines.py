@@ -49,7 +49,7 @@ def test_a_machine_is_followed_over_ssh(
     begins(spool, "two")
     shows(host, "working")
     dev.crash()
-    eventually(lambda: "stale" in host.sessions[S1]["markers"], "a row that is stale")
+    eventually(lambda: host.is_stale(S1), "a row that is stale")
     dev.boot()
     put(spool, "Stop", "s1", prompt_id="two")
     shows(host, "completed")
@@ -109,8 +109,5 @@ def begins(spool: Spool, prompt: str) -> None:
 
 
 def shows(host: RecordedHost, status: str) -> None:
-    def look() -> bool:
-        assert host.shown == {S1: status}, f"{host.shown} {host.notes}"
-        return "stale" not in host.sessions[S1]["markers"]
-
-    eventually(look, f"{S1} {status}")
+    host.shows({S1: status})
+    eventually(lambda: not host.is_stale(S1), "a row that is not stale")

@@ -26,7 +26,7 @@ FILES = sorted(FOLDER.glob("*/*.txt"))
 CAPTURES = Path(__file__).parent / "captures"
 
 
-class Walk(NamedTuple):
+class RecordedWalk(NamedTuple):
     """Screens, each with the key that followed, and the request."""
 
     steps: list[tuple[list[str], str]]
@@ -35,7 +35,7 @@ class Walk(NamedTuple):
     heard: str
 
 
-def walk(path: Path) -> Walk:
+def walk(path: Path) -> RecordedWalk:
     *rows, last = path.read_text().splitlines()
     steps: list[tuple[list[str], str]] = []
     screen: list[str] = []
@@ -51,7 +51,7 @@ def walk(path: Path) -> Walk:
     assert asked is not None
     event = hook(raw, 1.0, 1.0, Origin(pid=1))
     about = About(event.detail, event.shown_digest, ["/home/me/project"])
-    return Walk(steps, asked, about, facts["heard"])
+    return RecordedWalk(steps, asked, about, facts["heard"])
 
 
 def said(key: Press) -> str:
@@ -94,7 +94,7 @@ def test_no_key_follows_from_a_screen_that_asks_something_else(path: Path) -> No
         assert asked == given.request or press(screen, asked, answer, about).why
 
 
-def _answers(given: Walk, answer: Answer) -> list[tuple[object, object]]:
+def _answers(given: RecordedWalk, answer: Answer) -> list[tuple[object, object]]:
     return [(q, answer.answers[q.text]) for q in given.request.questions]  # type: ignore[misc]
 
 
