@@ -124,7 +124,7 @@ def parts_of(desk: Desk, **given: Any) -> list[tuple[str, ...]]:
     return [tuple(part.get(key, "") for key in keys) for part in found]
 
 
-def asks_to_write(desk: Desk, path: Path, tool: str = "Write", **given: Any) -> Hook:
+def asks_to_write(desk: Desk, path: Path, tool: str = "Write", **given: Any) -> PlayedHook:
     given = given or {"content": "new\n"}
     desk.asks(tool_name=tool, tool_input={"file_path": str(path), **given})
     hook = desk.waits()
