@@ -24,7 +24,7 @@ from bellboard.hosting.asked import (
     UNREADABLE,
     WITHHELD,
 )
-from desk import INPUT, Desk
+from desk import INPUT, Desk, PlayedHook
 from rig.home import Home
 from rig.hung_mount import HungMount
 from test_answering import SCREEN, THERE, Typewriter
