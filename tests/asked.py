@@ -6,7 +6,8 @@ from typing import Any
 
 from bellboard.core.request import with_keys
 from rig.editor import Editor
-from sample import blocked
+from rig.waiting import eventually
+from sample import QUIET, blocked
 
 #: Plays the background process: has requests by session, keeps answers, and says what came of them.
 #: `after` is what the terminal shows once one is answered; nothing while it is `busy`.
@@ -29,6 +30,26 @@ require('bellboard.process.talk').ask = function(what, request, done)
         or { ok = true, way = 'hook', outcome = 'taken', text = 'it went on after 0.1 s' })
     end
   end)
+end
+"""
+CALM = {**QUIET, "float": {"enabled": False}, "answer": {"key_delay": 0}}
+#: Keeps notifications in `said`.
+SAID = "_G.said = {} vim.notify = function(text) table.insert(said, text) end"
+#: Keeps what is asked of the background process back until `release` is called: of this kind, of
+#: this session.
+SLOW = """
+local kind, id = ...
+_G.held = {}
+local host = require('bellboard.process.talk')
+local ask = host.ask
+host.ask = function(what, given, done)
+  if what ~= kind or given.session_id ~= id then
+    return ask(what, given, done)
+  end
+  table.insert(held, function() ask(what, given, done) end)
+end
+function _G.release()
+  for _, reply in ipairs(held) do reply() end
 end
 """
 LOCAL = ".claude/settings.local.json"
@@ -160,7 +181,7 @@ def form(session: dict[str, Any]) -> dict[str, Any]:
 
 def plan(session: dict[str, Any]) -> dict[str, Any]:
     """Return a plan to approve."""
-    text = "# Rate limits\n\n1. Add `limits.py`\n2. **Test** it\n\n```python\nlimit = 10\n```"
+    text = "# Rate limits\n\n1. Add `limits`\n2. **Test** it\n\n```python\nlimit = 10\n```"
     return request(
         session,
         title="Approve a plan",
@@ -177,3 +198,54 @@ def plan(session: dict[str, Any]) -> dict[str, Any]:
 def play(editor: Editor, *requests: dict[str, Any]) -> None:
     """Answer for the background process, with these requests."""
     editor.lua(PLAYED, {each["session_id"]: each for each in requests})
+
+
+def opened(editor: Editor, name: str, title: str) -> None:
+    editor.command(f"ClaudeSessions answer {name}")
+    editor.shows(f"{name}: {title}")
+    eventually(lambda: editor.lua("return vim.fn.mode()") == "n", "Normal mode")
+
+
+def typed(editor: Editor, title: str, text: str) -> None:
+    """Type into the window with that title, and send it."""
+    editor.shows(f"╭ {title}")
+    eventually(lambda: editor.lua("return vim.fn.mode()") == "i", "insert mode")
+    editor.press(text if text.endswith("<CR>") else text + "<C-s>")
+
+
+def sent(editor: Editor) -> dict[str, Any]:
+    """Wait for an answer and for the end of the view; return what was chosen."""
+    eventually(lambda: editor.lua("return #answers == 1"), "an answer")
+    (answer,) = editor.lua("local sent = answers _G.answers = {} return sent")
+    assert answer["digest"] == "0123456789abcdef"
+    assert answer["request"] == f"{answer['session_id']}-1"
+    eventually(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "the view to close")
+    about = ("digest", "request", "session_id")
+    return {name: value for name, value in answer.items() if name not in about}
+
+
+def unanswered(editor: Editor) -> None:
+    """Nothing was sent by the keys so far."""
+    pressed(editor)
+    assert editor.lua("return answers") == []
+
+
+def counts(editor: Editor) -> None:
+    """Wait until keys count."""
+    eventually(lambda: editor.lua("return require('bellboard.answer.keys').can()"), "keys to count")
+
+
+def delays(editor: Editor, seconds: float) -> None:
+    """Set how long a pause must be until keys count."""
+    editor.lua("require('bellboard').setup({ answer = { key_delay = ... } })", seconds)
+
+
+def pressed(editor: Editor) -> None:
+    """Wait until all keys so far have had their effect."""
+    editor.press(":let g:pressed = get(g:, 'pressed') + 1<CR>")
+    eventually(lambda: editor.lua("return vim.g.pressed"), "a command")
+    editor.lua("vim.g.pressed = nil")
+
+
+def said(editor: Editor, text: str) -> None:
+    eventually(lambda: text in str(editor.lua("return _G.said")), text)

@@ -242,3 +242,7 @@ class Host:
             **more,
         }
         self.editor.lua("require('bellboard')._push(...)", self.wire.encoded(message))
+
+    def stops(self) -> None:
+        """End, as a process does: what was pushed is outdated."""
+        self.editor.lua("require('bellboard.process.receive').stopped()")

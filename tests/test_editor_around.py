@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from asked import asks, command, edit, play
+from asked import CALM, SLOW, asks, command, counts, delays, edit, opened, play, pressed, sent
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
-from test_editor_answer import CALM, counts, opened, pressed, sent
 
 pytestmark = pytest.mark.editor
 
@@ -54,10 +53,6 @@ def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> N
     assert editor.lua("return vim.api.nvim_get_current_win()") == own
 
 
-#: Sets how long a pause must be until keys count.
-READY = "require('bellboard').setup({ answer = { key_delay = ... } })"
-
-
 @pytest.mark.parametrize(
     ("prompt", "shown", "keys"),
     [
@@ -72,13 +67,13 @@ def test_a_key_for_a_prompt_grants_nothing(
     editor = nvim(version, CALM, columns=70, lines=30)
     reads(editor)
     counts(editor)
-    editor.lua(READY, 1000)
+    delays(editor, 1000)
     editor.lua("vim.schedule(function() vim.cmd(...) end)".replace("...", f"[[{prompt}]]"))
     editor.shows(shown)
     editor.press(keys)
     pressed(editor)
     assert editor.lua("return answers") == []
-    editor.lua(READY, 0.3)
+    delays(editor, 0.3)
     editor.press("l")  # from which the pause begins again
     counts(editor)
     editor.press("A")
@@ -243,30 +238,13 @@ def test_an_answer_elsewhere_leaves_the_user_in_another_tab_page(
     assert editor.lua("return vim.api.nvim_get_current_tabpage()") == tab
 
 
-#: Keeps what a session asks back until `release` is called.
-SLOW = """
-_G.held = {}
-local host = require('bellboard.process.talk')
-local ask = host.ask
-host.ask = function(what, given, done)
-  if what ~= 'request' or given.session_id ~= ... then
-    return ask(what, given, done)
-  end
-  table.insert(held, function() ask(what, given, done) end)
-end
-function _G.release()
-  for _, reply in ipairs(held) do reply() end
-end
-"""
-
-
 def test_an_outcome_stays_in_view_when_the_next_request_arrives(nvim: Editors) -> None:
     """An outcome may come while a triage waits for the next request."""
     editor = nvim(config=CALM, columns=70, lines=30)
     host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
     play(editor, command(two[0], "make p0"), command(two[1], "make p1"))
     editor.lua("outcome.p0 = { ok = false, why = 'its hook is gone' }")
-    editor.lua(SLOW.replace("...", "'p1'"))
+    editor.lua(SLOW, "request", "p1")
     host.push(*two)
     editor.command("ClaudeSessions triage")
     editor.shows("make p0")
@@ -286,7 +264,7 @@ def test_a_triage_waits_for_the_end_of_the_command_line(
     editor = nvim(version, CALM, columns=70, lines=30)
     host, api = Host(editor), asks("p0")
     play(editor, command(api, "make p0"))
-    editor.lua(SLOW.replace("...", "'p0'"))
+    editor.lua(SLOW, "request", "p0")
     host.push(api)
     editor.command("ClaudeSessions triage")
     editor.press(before)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from asked import asks, command, play
+from asked import CALM, asks, command, opened, play
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
-from test_editor_answer import CALM, opened
 
 pytestmark = pytest.mark.editor
 

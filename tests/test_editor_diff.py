@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from asked import asks, edit, play
+from asked import CALM, asks, edit, opened, play
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host
-from test_editor_answer import CALM, opened
 
 pytestmark = pytest.mark.editor
 

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from asked import DENY, asks, command, form, play, questions, request
+from asked import (
+    CALM,
+    SAID,
+    asks,
+    command,
+    form,
+    opened,
+    play,
+    questions,
+    sent,
+    typed,
+)
 from bellboard.screen.prompt import CHOOSE, DOES
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import QUIET, Host
-from test_editor_answer import CALM, SAID, opened, sent, typed
+from sample import Host
 
 pytestmark = pytest.mark.editor
 
-DENIES = {**DENY, "needs": "message"}
 
-
-def test_no_with_a_message_has_its_own_key(nvim: Editors) -> None:
-    """The key for a plain no does nothing if only a no with a message can be typed."""
-    editor = nvim(config=CALM, columns=80, lines=24)
-    host, api = Host(editor), asks("api")
-    shown = command(api, "make")
-    choices = [each if each["id"] != "deny" else DENIES for each in shown["choices"]]
-    shown = request(api, **{**shown, "choices": choices})
-    play(editor, shown)
-    host.push(api)
-    opened(editor, "api", "Run a command")
-    editor.shows("R  No, and say why")
-    editor.hides("D  No")
-    editor.press("D")
-    editor.press("R")
-    typed(editor, "No", "later")
-    assert sent(editor) == {"choice": "deny", "message": "later"}
-
-
-def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:
+def test_a_text_that_is_refused_is_kept(shared: Editors, version: str) -> None:
     """For another try, and in register 1; which texts can be typed is said before."""
-    editor = nvim(version, CALM, columns=80, lines=24)
+    editor = shared(version, CALM, columns=80, lines=24)
     host, api = Host(editor), asks("api")
     web, last = asks("web", kind="question", ago=9), asks("last", ago=1)
     editor.lua(SAID)
@@ -74,9 +64,9 @@ def test_a_text_that_is_refused_is_kept(nvim: Editors, version: str) -> None:
     assert editor.messages() == ""
 
 
-def test_a_narrow_window_says_first_how_to_send(nvim: Editors) -> None:
+def test_a_narrow_window_says_first_how_to_send(shared: Editors) -> None:
     """Before which texts can be typed."""
-    editor = nvim(config=CALM, columns=60, lines=15)
+    editor = shared(config=CALM, columns=60, lines=15)
     host, api = Host(editor), asks("api")
     by_keys = {"way": "keys", "takes": "one line, at most 200 printable characters"}
     play(editor, {**command(api, "make"), **by_keys})
@@ -98,10 +88,10 @@ def replying(editor: Editor) -> Host:
 
 
 def test_a_text_is_kept_although_a_command_is_typed_as_its_window_closes(
-    nvim: Editors, version: str
+    shared: Editors, version: str
 ) -> None:
     """The command is typed ahead, or comes from a mapping."""
-    editor = nvim(version, CALM, columns=80, lines=24)
+    editor = shared(version, CALM, columns=80, lines=24)
     replying(editor)
     editor.press("precious<Esc>")
     editor.lua("vim.api.nvim_feedkeys(':q\\r:e', 't', false)")
@@ -110,9 +100,9 @@ def test_a_text_is_kept_although_a_command_is_typed_as_its_window_closes(
     eventually(lambda: editor.lua("return vim.fn.getreg('1')") == "precious\n", "register 1")
 
 
-def test_the_view_follows_after_its_prompt_was_lost(nvim: Editors) -> None:
+def test_the_view_follows_after_its_prompt_was_lost(shared: Editors) -> None:
     """:noautocmd closes a prompt without a word; what is asked can still end, and be answered."""
-    editor = nvim(config=CALM, columns=80, lines=24)
+    editor = shared(config=CALM, columns=80, lines=24)
     host = replying(editor)
     editor.press("<Esc>:noautocmd quit<CR>")
     editor.hides("<C-s> send")
@@ -140,9 +130,9 @@ def test_an_answer_is_shown_where_nothing_can_be_remembered(nvim: Editors, versi
     assert "E739" not in editor.messages()
 
 
-def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
+def test_text_is_broken_and_drafts_are_kept(shared: Editors) -> None:
     """Pure: wide characters, long words, marks; numbers, several options."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=CALM, columns=80, lines=24)
     line = "return require('bellboard.answer.rows').line(...)"
     assert editor.lua(line, "make all now", 9) == ["make all ", "now"]
     assert editor.lua(line, "x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
@@ -187,24 +177,6 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
     tabs = {"kind": "diff", "old": "\tx\n\ty\n", "new": "    x\n\ty\n"}
     assert [row["text"] for row in editor.lua(rows, tabs)] == ["⇥   x", "    x", "    y"]
     assert editor.lua(draft) == ['"many" is not a number', "", {"n": 2.5, "s": "x"}]
-
-
-def test_nothing_is_typed_where_only_options_count(nvim: Editors) -> None:
-    """An answer in other words might count as a yes."""
-    editor = nvim(config=CALM, columns=80, lines=24)
-    host, web = Host(editor), asks("web", kind="question")
-    both = questions(web)
-    play(editor, {**both, "questions": [{**q, "typed": False} for q in both["questions"]]})
-    host.push(web)
-    opened(editor, "web", "Answer questions")
-    editor.hides("type an answer")
-    editor.press("A")
-    editor.shows("Choose first: press the number of an option.")
-    editor.press("i")
-    editor.shows("This question takes only the options that it offers.")
-    editor.press("21A")
-    answers = {"Which database should the tests use?": ["SQLite"], "Which colours?": ["Red"]}
-    assert sent(editor) == {"choice": "choose", "answers": answers}
 
 
 #: A picker as other plugins open it: a float that says nothing about its place among others.
@@ -256,10 +228,10 @@ def test_a_picker_of_another_plugin_is_over_the_view(nvim: Editors, version: str
 
 @pytest.mark.parametrize(("keys", "chosen"), [("2", "two"), ("j<CR>", "two"), ("q", None)])
 def test_one_of_a_few_takes_one_key(
-    nvim: Editors, version: str, keys: str, chosen: str | None
+    shared: Editors, version: str, keys: str, chosen: str | None
 ) -> None:
     """Where vim.ui.select is Neovim's own, which takes a number and <CR> below all windows."""
-    editor = nvim(version, CALM, columns=60, lines=20)
+    editor = shared(version, CALM, columns=80, lines=24)
     choose = "require('bellboard.dialog').select({ 'one', 'two' }, { prompt = 'Which?' }, ...)"
     editor.lua(choose.replace("...", "function(item) _G.chosen = { 1, item } end"))
     editor.shows("1  one")
@@ -270,9 +242,9 @@ def test_one_of_a_few_takes_one_key(
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1
 
 
-def test_the_popup_has_the_keys_of_the_editor(nvim: Editors) -> None:
+def test_the_popup_has_the_keys_of_the_editor(shared: Editors) -> None:
     """The same letter means the same choice, so that no habit allows anything."""
-    editor = nvim(config=CALM, ui=False)
+    editor = shared(config=CALM, columns=80, lines=24)
     keys = editor.lua("return require('bellboard.config').get().answer.keys")
     assert {lhs: name for name, (lhs, _) in CHOOSE.items()}.items() <= keys.items()
     named = {"leave": keys["<Esc>"], "tab": keys["<Tab>"], **{key: keys[key] for key in "qsd"}}

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from asked import asks, command, play
+from asked import CALM, SAID, asks, command, play, pressed, said
 from rig.editor import Editor
 from rig.fixtures import Editors, Screens
 from rig.waiting import eventually
 from sample import Host, session
-from test_editor_answer import CALM, SAID, pressed, said
 
 pytestmark = pytest.mark.editor
 

@@ -196,10 +196,11 @@ def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: 
 def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:
     """While outdated, the content is grey and the board says why."""
     editor = nvim(version, QUIET, columns=80, lines=16)
-    Host(editor).push(*house())
+    host = Host(editor)
+    host.push(*house())
     editor.lua("vim.g.bellboard = { python = '/no/such/python', float = { enabled = false } }")
     editor.lua("require('bellboard').setup({}) vim.notify = function() end")
-    editor.lua("require('bellboard.process.receive').stopped()")
+    host.stops()
     editor.command("ClaudeSessions board")
     editor.shows("outdated")
     screen.matches(editor, "stale")

@@ -377,7 +377,7 @@ def test_context_is_added_where_the_cursor_is(nvim: Editors, version: str) -> No
 def test_lua_sends_a_text_or_opens_the_window_with_it(nvim: Editors) -> None:
     """Submitted only if told to; names of context are replaced only where the user sees it."""
     editor = nvim(config=CALM, columns=80, lines=24)
-    played(editor)
+    host = played(editor)
     (editor.home.project / "b.py").write_text("x\n" * 9)
     editor.command(f"edit +7 {editor.home.project / 'b.py'}")
     send = "_G.got = nil require('bellboard').send(...)"
@@ -399,7 +399,7 @@ def test_lua_sends_a_text_or_opens_the_window_with_it(nvim: Editors) -> None:
     editor.lua("require('bellboard').send('dotfiles', 'and {quickfix}', { edit = true })")
     said(editor, "{quickfix}: the quickfix list is empty")
     assert lines(editor) == ["fix b.py:7 {odd}", "and {quickfix}"]
-    editor.lua("require('bellboard.process.receive').stopped()")
+    host.stops()
     editor.press("<C-s>")
     editor.shows("Not sent: the background process is not running")
 

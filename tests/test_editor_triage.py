@@ -6,75 +6,112 @@ from typing import Any
 
 import pytest
 
-from asked import asks, command, play
+from asked import CALM, SAID, SLOW, asks, command, counts, delays, play, pressed, said
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import Host, session
-from test_editor_answer import CALM, SAID, counts, pressed, said
-from test_editor_around import SLOW
 
 pytestmark = pytest.mark.editor
 
 
-def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None:
-    """From insert mode and back to it; new ones join, those answered elsewhere leave."""
-    editor = nvim(version, CALM, columns=64, lines=30)
-    host = Host(editor)
+def triaged(shared: Editors, version: str, *sessions: dict[str, Any]) -> tuple[Editor, Host]:
+    """Start a triage of sessions that ask for `make NAME`."""
+    editor = shared(version, CALM, columns=64, lines=30)
     editor.lua(SAID)
-    many = [asks(f"p{n}", ago=100 - n) for n in range(6)]
-    new = asks("new", ago=1)
-    play(editor, *[command(each, f"make {each['session_id']}") for each in [*many, new]])
-    host.push(*many)
-    editor.lua("vim.keymap.set('i', '<C-g>', '<Plug>(bellboard-triage)')")
-    editor.press("ihello<C-g>")
-    editor.shows("6 left · p0")
+    plays(editor, *sessions)
+    host = Host(editor)
+    host.push(*sessions)
+    editor.command("ClaudeSessions triage")
+    editor.shows(f"make {sessions[0]['session_id']}")
+    counts(editor)
+    return editor, host
+
+
+def plays(editor: Editor, *sessions: dict[str, Any]) -> None:
+    play(editor, *[command(each, f"make {each['session_id']}") for each in sessions])
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    return [asks(f"p{n}", ago=100 - n) for n in range(count)]
+
+
+def chosen(editor: Editor) -> list[tuple[str, str]]:
+    return [(each["session_id"], each["choice"]) for each in editor.lua("return answers")]
+
+
+def test_triage_answers_one_after_the_other(shared: Editors, version: str) -> None:
+    """The longest wait first; each outcome is shown with the next request."""
+    editor, _ = triaged(shared, version, *many(3))
+    editor.shows("3 left · p0")
     for n, key in enumerate("AAD"):
         editor.shows(f"make p{n}")
         editor.press(key)
-    editor.shows("make p3")
-    editor.shows("p2: answered")
-    host.push(*many[4:], new)
-    editor.shows("make p4")
-    editor.shows("3 left · p4")
-    editor.press("<Tab>")
-    editor.shows("make p5")
-    editor.lua("outcome.p5 = { ok = false, why = 'its terminal shows a different request' }")
+    said(editor, "triage: 3 answered")
+    assert chosen(editor) == [("p0", "allow"), ("p1", "allow"), ("p2", "deny")]
+    assert editor.messages() == ""
+
+
+def test_new_requests_join_a_triage_and_those_answered_elsewhere_leave(
+    shared: Editors, version: str
+) -> None:
+    some, new = many(3), asks("new", ago=1)
+    editor, host = triaged(shared, version, *some)
+    plays(editor, *some, new)
+    host.push(*some[1:], new)
+    editor.shows("3 left · p1")
+    for key, name in (("A", "p2"), ("<Tab>", "new"), ("A", "")):
+        editor.press(key)
+        editor.shows(f"make {name}")
+    said(editor, "triage: 2 answered, 1 answered elsewhere, 1 skipped")
+    assert chosen(editor) == [("p1", "allow"), ("new", "allow")]
+
+
+def test_a_failure_stays_in_view_until_it_was_read(shared: Editors, version: str) -> None:
+    """A key goes to its session; nothing else is left that keys could be about."""
+    editor, _ = triaged(shared, version, *many(2))
+    editor.lua("outcome.p0 = { ok = false, why = 'its terminal shows a different request' }")
     editor.press("A")
-    editor.shows("make new")
-    editor.shows("p5: not answered: its")
-    editor.shows("gl to p5")
+    editor.shows("make p1")
+    editor.shows("p0: not answered: its")
+    editor.shows("gl to p0")
     editor.press("A")
-    editor.shows("Triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not")
+    editor.shows("Triage: 1 answered, p0: not")
     before = editor.lua("return said")
-    editor.press("s<Tab>goAD")  # nothing is left that these could be about
+    editor.press("s<Tab>goAD")
     pressed(editor)
     assert editor.lua("return said") == before
-    editor.shows("Triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not")
+    editor.shows("Triage: 1 answered, p0: not")
     editor.press("gl")
-    said(editor, "triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not answered: its")
-    eventually(lambda: editor.lua("return asked")[-1] == "goto", "a jump to p5")
-    chosen = [(each["session_id"], each["choice"]) for each in editor.lua("return answers")]
-    assert chosen[:3] == [("p0", "allow"), ("p1", "allow"), ("p2", "deny")]
-    assert chosen[3:] == [("p5", "allow"), ("new", "allow")]
-    editor.press(" world")
-    editor.shows("hello world")
+    said(editor, "triage: 1 answered, p0: not answered: its")
+    eventually(lambda: editor.lua("return asked")[-1] == "goto", "a jump to p0")
+    assert len(chosen(editor)) == 2
 
-    # What is pressed after the last answer goes nowhere.
-    editor.lua("answers = {} require('bellboard').setup({ answer = { key_delay = 0.3 } })")
-    play(editor, command(new, "make new"))
+
+def test_a_triage_from_insert_mode_goes_back_to_it(shared: Editors, version: str) -> None:
+    """Keys after the last answer go nowhere."""
+    editor = shared(version, CALM, columns=64, lines=30)
+    editor.lua(SAID)
+    host, new = Host(editor), asks("new", ago=1)
+    plays(editor, new)
     host.push(new)
-    editor.press("<C-g>")
+    delays(editor, 0.3)
+    editor.lua("vim.keymap.set('i', '<C-g>', '<Plug>(bellboard-triage)', { buffer = true })")
+    editor.press("ihello<C-g>")
     editor.shows("1 left · new")
     counts(editor)
-    editor.lua("_G.said = {}")
     editor.press("A" + "s<Tab>goA" * 4)
     said(editor, "triage: 1 answered")
     assert len(editor.lua("return said")) == 1
     assert len(editor.lua("return answers")) == 1
     editor.press("!")
-    editor.shows("hello world!")
-    host.push()
+    editor.shows("hello!")
+
+
+def test_a_triage_of_nothing_says_so(shared: Editors) -> None:
+    editor = shared(config=CALM, columns=64, lines=30)
+    editor.lua(SAID)
+    Host(editor).push()
     editor.command("ClaudeSessions triage")
     said(editor, "no session is asking anything")
     assert editor.messages() == ""
@@ -94,9 +131,9 @@ def answered_once(editor: Editor) -> tuple[Host, dict[str, Any], dict[str, Any]]
     return host, web, docs
 
 
-def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str) -> None:
+def test_triage_stays_while_a_session_may_still_ask(shared: Editors, version: str) -> None:
     """The triage goes on when any session asks, and ends when no session works any more."""
-    editor = nvim(version, CALM, columns=64, lines=30)
+    editor = shared(version, CALM, columns=64, lines=30)
     host, web, docs = answered_once(editor)
     host.push(session("working", "api", project="api"), docs)
     editor.shows("Waiting for 2 sessions: 1 answered.")
@@ -115,9 +152,9 @@ def test_triage_stays_while_a_session_may_still_ask(nvim: Editors, version: str)
 
 
 @pytest.mark.parametrize("leaves", ["q", "<C-w>p"])
-def test_a_triage_that_waits_is_left_at_once(nvim: Editors, leaves: str) -> None:
+def test_a_triage_that_waits_is_left_at_once(shared: Editors, leaves: str) -> None:
     """By its key, or by going to another window, whose keys it never takes."""
-    editor = nvim(config=CALM, columns=64, lines=30)
+    editor = shared(config=CALM, columns=64, lines=30)
     host, web, docs = answered_once(editor)
     editor.shows("Waiting for 1 session: 1 answered.")
     editor.press(leaves)
@@ -131,23 +168,10 @@ def test_a_triage_that_waits_is_left_at_once(nvim: Editors, leaves: str) -> None
     assert editor.lua("return #answers") == 1
 
 
-#: Sends an answer once `release` is called.
-SLOW_ANSWER = """
-local host = require('bellboard.process.talk')
-local ask = host.ask
-host.ask = function(what, given, done)
-  if what ~= 'answer' then
-    return ask(what, given, done)
-  end
-  function _G.release() ask(what, given, done) end
-end
-"""
-
-
 @pytest.mark.parametrize("outcome", ["taken", "nothing", "busy", "elsewhere"])
-def test_triage_asks_what_a_session_shows_first(nvim: Editors, outcome: str) -> None:
+def test_triage_asks_what_a_session_shows_first(shared: Editors, outcome: str) -> None:
     """Of two subagents, the other may have its dialog first; what the board shows comes next."""
-    editor = nvim(config=CALM, columns=64, lines=30)
+    editor = shared(config=CALM, columns=64, lines=30)
     host, api = Host(editor), asks("api")
     editor.lua(SAID)
     following = command(api, "make all")
@@ -183,13 +207,13 @@ def test_triage_asks_what_a_session_shows_first(nvim: Editors, outcome: str) -> 
     assert editor.messages() == ""
 
 
-def test_the_outcome_of_an_answer_is_said_although_another_triage_runs(nvim: Editors) -> None:
+def test_the_outcome_of_an_answer_is_said_although_another_triage_runs(shared: Editors) -> None:
     """The first one was closed before the outcome was known."""
-    editor = nvim(config=CALM, columns=64, lines=30)
+    editor = shared(config=CALM, columns=64, lines=30)
     host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
     editor.lua(SAID)
     play(editor, *[command(each, f"make {each['session_id']}") for each in two])
-    editor.lua(SLOW_ANSWER)
+    editor.lua(SLOW, "answer", "p0")
     editor.lua("outcome.p0 = { ok = false, why = 'its hook is gone' }")
     host.push(*two)
     editor.command("ClaudeSessions triage")
@@ -207,13 +231,13 @@ def test_the_outcome_of_an_answer_is_said_although_another_triage_runs(nvim: Edi
     assert editor.messages() == ""
 
 
-def test_a_triage_ends_when_another_request_is_opened(nvim: Editors, version: str) -> None:
+def test_a_triage_ends_when_another_request_is_opened(shared: Editors, version: str) -> None:
     """A triage does not take the view back once the next request of its session arrives."""
-    editor = nvim(version, CALM, columns=64, lines=30)
+    editor = shared(version, CALM, columns=64, lines=30)
     host, three = Host(editor), [asks(f"p{n}", ago=9 - n) for n in range(3)]
     editor.lua(SAID)
     play(editor, *[command(each, f"make {each['session_id']}") for each in three])
-    editor.lua(SLOW.replace("...", "'p1'"))
+    editor.lua(SLOW, "request", "p1")
     host.push(*three)
     editor.command("ClaudeSessions triage")
     editor.shows("make p0")

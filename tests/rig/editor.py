@@ -32,15 +32,22 @@ signal.valid_signals = functools.cache(signal.valid_signals)
 #: Leaves no window, buffer, message or option of the plugin from what was done before.
 AFRESH = """
 _G.notify = _G.notify or vim.notify
-vim.notify = _G.notify
-vim.cmd('silent! fclose! | silent! tabonly! | silent! only! | enew!')
+vim.notify = function() end
+for _, win in ipairs(vim.api.nvim_list_wins()) do
+  if vim.api.nvim_win_get_config(win).relative ~= '' then
+    pcall(vim.api.nvim_win_close, win, true)
+  end
+end
+vim.cmd('silent! tabonly! | silent! only! | enew!')
 for _, buf in ipairs(vim.api.nvim_list_bufs()) do
   if buf ~= vim.api.nvim_get_current_buf() then
     pcall(vim.api.nvim_buf_delete, buf, { force = true })
   end
 end
 require('bellboard').setup({})
-vim.cmd('redraw | messages clear')
+vim.wait(20) -- what was closed may say how it ended
+vim.notify = _G.notify
+vim.cmd('nohlsearch | redraw | messages clear | echo')
 vim.v.errmsg = ''
 """
 PROMPT = PATIENCE  # seconds that a prompt may wait for keys that were already sent
