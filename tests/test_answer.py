@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rig.agent import Launch
+from rig.agent import Agent, Launch
 from rig.editor import Editor
 from rig.fixtures import Agents, Editors
 from rig.home import Home
@@ -25,13 +25,8 @@ EVENTS = (
 TERMINAL = """
 local command, cwd = ...
 vim.cmd.enew()
-local opts = { cwd = cwd }
-if vim.fn.has('nvim-0.11') == 1 then
-  opts.term = true
-  _G.agent = vim.fn.jobstart(command, opts)
-else
-  _G.agent = vim.fn.termopen(command, opts)
-end
+local start = vim.fn.has('nvim-0.11') == 1 and vim.fn.jobstart or vim.fn.termopen
+_G.agent = start(command, { cwd = cwd, term = start == vim.fn.jobstart or nil })
 _G.terminal = vim.api.nvim_get_current_buf()
 vim.cmd.tabnew()
 return vim.fn.jobpid(_G.agent)
@@ -60,16 +55,26 @@ def opened(nvim: Editors, version: str = "0.12") -> Editor:
     return editor
 
 
-def screen(editor: Editor) -> str:
-    return str(editor.lua(SCREEN))
+class Inside:
+    """The CLI in a terminal of an editor that shows something else."""
 
+    def __init__(self, editor: Editor, launch: Launch, watch: Watch) -> None:
+        self.editor, self.launch = editor, launch
+        watch.follow(editor.lua(TERMINAL, launch.command, str(launch.cwd)))
+        self.shows("? for shortcuts")
 
-def shows(editor: Editor, text: str) -> None:
-    def look() -> bool:
-        assert text in (shown := screen(editor)), f"no {text!r} in this terminal:\n{shown}"
-        return True
+    def shows(self, text: str) -> None:
+        def look() -> bool:
+            shown = str(self.editor.lua(SCREEN))
+            assert text in shown, f"no {text!r} in this terminal:\n{shown}"
+            return True
 
-    eventually(look)
+        eventually(look)
+
+    def submit(self, prompt: str) -> None:
+        self.editor.lua("vim.fn.chansend(_G.agent, ...)", prompt)
+        self.shows(prompt)
+        self.editor.lua("vim.fn.chansend(_G.agent, '\\r')")
 
 
 def asks(editor: Editor) -> dict[str, Any]:
@@ -85,19 +90,6 @@ def asks(editor: Editor) -> dict[str, Any]:
         return found
 
     return dict(eventually(look))
-
-
-def typed(editor: Editor, text: str) -> None:
-    """Type a prompt into the terminal of the editor, and press Enter."""
-    editor.lua("vim.fn.chansend(_G.agent, ...)", text)
-    shows(editor, text)
-    editor.lua("vim.fn.chansend(_G.agent, '\\r')")
-
-
-def in_terminal(editor: Editor, launch: Launch, watch: Watch) -> None:
-    """Start the CLI in a terminal of the editor, and wait until it takes a prompt."""
-    watch.follow(editor.lua(TERMINAL, launch.command, str(launch.cwd)))
-    shows(editor, "? for shortcuts")
 
 
 def is_answered(editor: Editor) -> None:
@@ -123,61 +115,30 @@ def answered(editor: Editor, text: str, keys: str, named: str = "") -> None:
     editor.press(keys)
 
 
-def test_yes_and_no_arrive_in_a_terminal_of_the_editor(
-    nvim: Editors, claude: Agents, watch: Watch, version: str
+@pytest.mark.parametrize("where", ["this editor", "another editor", "tmux"])
+def test_yes_and_no_arrive_where_the_agent_runs(
+    nvim: Editors, claude: Agents, watch: Watch, tmux: Server, version: str, where: str
 ) -> None:
-    """Yes runs the command, no does not; both without going there."""
-    launch = claude.prepare(settings=settings())
-    editor = opened(nvim, version)
-    in_terminal(editor, launch, watch)
-    made = launch.cwd / "made.txt"
-    for key in "SA":
-        typed(editor, "play:perm please")
-        asked = asks(editor)
-        shows(editor, "4. No")
-        assert asked["detail"] == "touch made.txt"
-        assert not made.exists()
-        answered(editor, "Yes, this once", key)
-        is_answered(editor)
-        shows(editor, "Touched" if key == "A" else "Interrupted")
-    assert made.exists()
-    assert editor.lua("return vim.api.nvim_get_current_buf() ~= _G.terminal")
-    assert "not answered" not in str(editor.lua("return _G.noted"))
-
-
-def test_yes_arrives_in_a_terminal_of_another_neovim(
-    nvim: Editors, claude: Agents, watch: Watch, version: str
-) -> None:
-    """Over its socket, which checks the question again; without going there."""
-    launch = claude.prepare(settings=settings())
-    there, here = opened(nvim, version), opened(nvim)
-    in_terminal(there, launch, watch)
-    typed(there, "play:perm please")
-    assert asks(here)["nvim"] == there.lua("return vim.v.servername")
-    shows(there, "4. No")
-    answered(here, "Yes, this once", "A")
-    is_answered(here)
-    shows(there, "Touched")
-    assert (launch.cwd / "made.txt").exists()
-    assert there.lua("return _G.noted") == []
-
-
-def test_yes_and_no_arrive_in_a_tmux_pane(nvim: Editors, claude: Agents, tmux: Server) -> None:
-    """Found by socket and pane id, with the key shown on screen; no other pane gets a key."""
-    agent = claude(settings=settings())
-    other = tmux.open(["cat"], session="agent0")
-    editor = opened(nvim)
+    """Yes runs the command, no does not; without going there, and no other pane gets a key."""
+    agent: Agent | Inside
+    other, editor = tmux.open(["cat"], session="other"), opened(nvim, version)
+    if where == "tmux":
+        agent = claude(settings=settings())
+    else:
+        there = editor if where == "this editor" else opened(nvim)
+        agent = Inside(there, claude.prepare(settings=settings()), watch)
     made = agent.launch.cwd / "made.txt"
     for key in "SA":
         agent.submit("play:perm please")
         asked = asks(editor)
         agent.shows("4. No")
-        assert asked["pane"] == agent.pane.id
+        assert (asked["detail"], made.exists()) == ("touch made.txt", False)
         answered(editor, "Yes, this once", key, asked["session_id"])
         is_answered(editor)
         agent.shows("Touched" if key == "A" else "Interrupted")
     assert made.exists()
     assert other.text().strip() == ""
+    assert editor.lua("return vim.api.nvim_get_current_buf() ~= _G.terminal")
     assert "not answered" not in str(editor.lua("return _G.noted"))
 
 
@@ -208,10 +169,9 @@ def test_a_question_answered_meanwhile_gets_no_key(
 
 def test_a_question_is_answered_with_an_option(nvim: Editors, claude: Agents, watch: Watch) -> None:
     """Chosen by its number in the view, and sent with another key."""
-    launch = claude.prepare(settings=settings())
     editor = opened(nvim)
-    in_terminal(editor, launch, watch)
-    typed(editor, "play:ask please")
+    agent = Inside(editor, claude.prepare(settings=settings()), watch)
+    agent.submit("play:ask please")
     asks(editor)
     answered(editor, "Blue", "2")
     editor.shows("(x)")

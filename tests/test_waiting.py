@@ -31,7 +31,6 @@ from waiting_hook import Hook
 
 pytestmark = pytest.mark.files
 
-UNHEARD_AT = "bellboard.hosting.hook_pipes.UNHEARD"
 BASH = {"tool_name": "Bash", "tool_input": {"command": "make"}}
 
 
@@ -83,12 +82,11 @@ class HookedFolder:
 
     @property
     def pipe(self) -> str:
-        [name] = [name for name, taken in self.pipes.items() if taken]
-        return name
+        return next((name for name, taken in self.pipes.items() if taken), "")
 
 
 @pytest.fixture
-def place(
+def folder(
     home: Home, start: Callable[..., RecordedHost], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[HookedFolder]:
     monkeypatch.setenv("BELLBOARD_HOME", str(home.bellboard))
@@ -100,64 +98,74 @@ def place(
         hook.end()
 
 
-def test_a_hook_waits_for_an_answer_until_its_question_ends(place: HookedFolder) -> None:
+class Offering:
+    """The pipes that a host would offer in such a folder, and its database."""
+
+    def __init__(self, folder: HookedFolder) -> None:
+        self.store, self.pipes = Store(folder.spool.home), HookPipes(folder.spool)
+
+    def run(self, **sessions: Session) -> float:
+        return self.pipes.run(self.store, sessions)
+
+
+@pytest.fixture
+def offering(folder: HookedFolder) -> Iterator[Offering]:
+    folder.spool.prepare()
+    folder.turn("on")
+    made = Offering(folder)
+    yield made
+    made.pipes.close()
+    made.store.close()
+
+
+def test_a_hook_waits_for_an_answer_until_its_question_ends(folder: HookedFolder) -> None:
     """An answer arrives; what is answered in the terminal sends it away; nothing is left."""
-    host = place.start()
-    assert place.pipes == {}
-    place.turn("on")
-    hook = place.asks(host)
+    host = folder.start()
+    assert folder.pipes == {}
+    folder.turn("on")
+    hook = folder.asks(host)
     assert hook.waits
-    item = place.asked
-    assert place.spool.pipes.send(place.pipe, item.name, item.payload, b'{"yes":1}')
+    item = folder.asked
+    assert folder.spool.pipes.send(folder.pipe, item.name, item.payload, b'{"yes":1}')
     assert hook.printed() == b'{"yes":1}\n'
-    place.goes_on()
-    eventually(lambda: len(place.pipes) == place.offered == 8)
-    hook = place.asks(host)
-    place.goes_on()
+    folder.goes_on()
+    eventually(lambda: len(folder.pipes) == folder.offered == 8)
+    hook = folder.asks(host)
+    folder.goes_on()
     assert hook.printed() == b""
-    eventually(lambda: len(place.pipes) == place.offered == 8)
-    hook = place.asks(host)
-    place.turn("off")
+    eventually(lambda: len(folder.pipes) == folder.offered == 8)
+    hook = folder.asks(host)
+    folder.turn("off")
     assert hook.printed() == b""
-    eventually(lambda: place.pipes == {})
-    place.turn("on")
-    eventually(lambda: place.offered == 8)
+    eventually(lambda: folder.pipes == {})
+    folder.turn("on")
+    eventually(lambda: folder.offered == 8)
 
 
 def test_pipes_of_nobody_are_removed_a_few_at_a_time(
-    place: HookedFolder, monkeypatch: pytest.MonkeyPatch
+    folder: HookedFolder, offering: Offering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """20,000 blocked a host for two seconds."""
-    place.spool.prepare()
-    place.turn("on")
     for n in range(1, 4):
-        (place.spool.home / f"answers/2147483647.{n}").touch()
+        (folder.spool.home / f"answers/2147483647.{n}").touch()
     monkeypatch.setattr(state_folder, "SLICE", 0.0)
-    store, waiting = Store(place.spool.home), HookPipes(place.spool)
     for left in (2, 1):
-        assert waiting.run(store, {}) == 0.0
-        assert left == sum(name.startswith("2147483647") for name in place.pipes)
-    assert waiting.run(store, {}) > 0.0
-    assert place.offered == len(place.pipes) == OFFERED
-    waiting.close()
-    store.close()
+        assert offering.run() == 0.0
+        assert left == sum(name.startswith("2147483647") for name in folder.pipes)
+    assert offering.run() > 0.0
+    assert folder.offered == len(folder.pipes) == OFFERED
 
 
-def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(place: HookedFolder) -> None:
+def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(
+    folder: HookedFolder, offering: Offering
+) -> None:
     """A hook would take it, and nobody could answer."""
-    place.spool.prepare()
-    place.turn("on")
-    pid, now = os.getppid(), time.time_ns()
-    old, new = f"{pid}.{10**18}", f"{pid}.{now}"
+    old, new = f"{os.getppid()}.{10**18}", f"{os.getppid()}.{time.time_ns()}"
     for name in (old, new):
-        os.mkfifo(place.spool.home / "answers" / name)
-    store, waiting = Store(place.spool.home), HookPipes(place.spool)
+        os.mkfifo(folder.spool.home / "answers" / name)
     for _ in range(2):
-        waiting.run(store, {})
-        assert old not in place.pipes
-        assert new in place.pipes
-    waiting.close()
-    store.close()
+        offering.run()
+        assert (old in folder.pipes, new in folder.pipes) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -166,132 +174,122 @@ def test_a_pipe_of_a_dead_host_is_removed_although_its_pid_lives_again(place: Ho
     ids=["over", "of a subagent", "without a terminal"],
 )
 def test_a_hook_is_sent_away_at_once(
-    place: HookedFolder, more: dict[str, str], facts: dict[str, Any]
+    folder: HookedFolder, offering: Offering, more: dict[str, str], facts: dict[str, Any]
 ) -> None:
     """The question is over, or the CLI would show no dialog while the hook waits."""
-    place.spool.prepare()
-    place.turn("on")
-    store, waiting = Store(place.spool.home), HookPipes(place.spool)
-    waiting.run(store, {})
-    hook = place.ask()
-    pipe = eventually(lambda: next((name for name, taken in place.pipes.items() if taken), ""))
-    asks = Session("s", turn="working", blocks={":": Block("permission", 1.0, pipe=pipe)})
-    for s, waits in (
-        (asks, True),
-        (replace(asks, **{"blocks": {":": replace(asks.blocks[":"], **more)}, **facts}), False),
-    ):
-        waiting.note_changed({"s"})
-        waiting.run(store, {"s": s})
-        assert (pipe in place.pipes) == waits
+    offering.run()
+    hook = folder.ask()
+    pipe = eventually(lambda: folder.pipe)
+    block = Block("permission", 1.0, pipe=pipe)
+    asks = Session("s", turn="working", blocks={":": block})
+    away = replace(asks, **{"blocks": {":": replace(block, **more)}, **facts})
+    for s, waits in ((asks, True), (away, False)):
+        offering.pipes.note_changed({"s"})
+        offering.run(s=s)
+        assert (pipe in folder.pipes) == waits
     assert hook.printed() == b""
-    waiting.close()
-    store.close()
 
 
 def test_a_host_that_cannot_fold_keeps_no_hook_waiting(
-    place: HookedFolder, monkeypatch: pytest.MonkeyPatch
+    folder: HookedFolder, offering: Offering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody would see the question; the state may change within a second."""
-    place.spool.prepare()
-    place.turn("on")
-    store, waiting = Store(place.spool.home), HookPipes(place.spool)
-    waiting.run(store, {})
-    hook = place.ask()
-    eventually(lambda: True in place.pipes.values())
-    assert 0.0 < waiting.go_blind() <= UNHEARD
+    offering.run()
+    hook = folder.ask()
+    eventually(lambda: True in folder.pipes.values())
+    assert 0.0 < offering.pipes.go_blind() <= UNHEARD
     assert hook.waits
-    monkeypatch.setattr(UNHEARD_AT, 0.0)
-    waiting.go_blind()
-    assert place.pipes == {}
+    monkeypatch.setattr("bellboard.hosting.hook_pipes.UNHEARD", 0.0)
+    offering.pipes.go_blind()
+    assert folder.pipes == {}
     assert hook.printed() == b""
-    store.close()
 
 
 def test_a_host_that_can_write_nothing_keeps_no_hook_waiting(
-    place: HookedFolder, home: Home, mount: Mounts
+    folder: HookedFolder, home: Home, mount: Mounts
 ) -> None:
     """On a full disk, no hook reports that you answered in the terminal."""
-    spool = place.spool.home / "spool"
-    place.spool.prepare()
+    spool = folder.spool.home / "spool"
+    folder.spool.prepare()
     mount("-t", "tmpfs", "-o", "mode=700", "tmpfs", at=spool)
-    host = place.start()
-    place.turn("on")
-    hook = place.asks(host)
-    eventually(lambda: not any(place.spool.new.iterdir()), "an empty spool")
+    host = folder.start()
+    folder.turn("on")
+    hook = folder.asks(host)
+    eventually(lambda: not any(folder.spool.new.iterdir()), "an empty spool")
     mount("-o", "remount,ro", at=spool, again=True)
     write_session_file(home, "busy", "other")
     assert hook.printed() == b""
     mount("-o", "remount,rw", at=spool, again=True)
-    eventually(lambda: place.offered == OFFERED, "pipes for the next hooks")
+    eventually(lambda: folder.offered == OFFERED, "pipes for the next hooks")
 
 
-def test_a_hook_goes_when_its_cli_has_died(place: HookedFolder) -> None:
+def test_a_hook_goes_when_its_cli_has_died(folder: HookedFolder) -> None:
     """Killed, so that it ends no hook; its session ends."""
-    host = place.start()
-    place.turn("on")
-    put(place.spool, "SessionStart")
-    hook = place.asks(host)
-    place.cli.kill()
+    host = folder.start()
+    folder.turn("on")
+    put(folder.spool, "SessionStart")
+    hook = folder.asks(host)
+    folder.cli.kill()
     assert hook.printed() == b""
 
 
-def test_a_hook_whose_event_asks_nothing_goes(place: HookedFolder) -> None:
+def test_a_hook_whose_event_asks_nothing_goes(folder: HookedFolder) -> None:
     """So does the second of two hooks for one question, of the plugin and the settings."""
-    host = place.start()
-    place.turn("on")
-    first = place.asks(host)
-    second = place.ask(prompt_id="0")
+    host = folder.start()
+    folder.turn("on")
+    first = folder.asks(host)
+    second = folder.ask(prompt_id="0")
     assert second.printed() == b""
     assert first.waits
-    eventually(lambda: sorted(place.pipes.values()) == [False] * 8 + [True])
+    eventually(lambda: sorted(folder.pipes.values()) == [False] * 8 + [True])
 
 
-def test_a_hook_waits_on_while_any_host_lives(place: HookedFolder) -> None:
+def test_a_hook_waits_on_while_any_host_lives(folder: HookedFolder) -> None:
     """The one that offered its pipe is closed; of the others one is suspended, and none is left."""
-    one = place.start("one")
-    place.turn("on")
-    hook = place.asks(one)
-    two, three = place.start("two"), place.start("three")
+    one = folder.start("one")
+    folder.turn("on")
+    hook = folder.asks(one)
+    two, three = folder.start("two"), folder.start("three")
     eventually(lambda: two.shown.get("s") == three.shown.get("s") == "blocked")
     one.kill(signal.SIGTERM)
-    eventually(lambda: place.offered == 16)
+    eventually(lambda: folder.offered == 16)
     assert hook.waits
-    pipe = place.pipe
+    pipe = folder.pipe
     assert pipe.startswith(f"{one.pid}.")
     two.process.send_signal(signal.SIGSTOP)
-    place.goes_on()
+    folder.goes_on()
     assert hook.printed() == b""
-    eventually(lambda: pipe not in place.pipes)
+    eventually(lambda: pipe not in folder.pipes)
     two.process.send_signal(signal.SIGCONT)
-    hook = place.asks(three)
+    hook = folder.asks(three)
     eventually(lambda: two.shown.get("s") == "blocked")
     two.kill()
     three.kill()
     assert hook.printed() == b""
-    four = place.start("four")
-    eventually(lambda: {int(name.partition(".")[0]) for name in place.pipes} == {four.pid})
+    four = folder.start("four")
+    eventually(lambda: {int(name.partition(".")[0]) for name in folder.pipes} == {four.pid})
     four.kill(signal.SIGTERM)
-    assert place.pipes == {}
+    assert folder.pipes == {}
 
 
-def test_host_and_cli_killed_at_once_leave_nothing(place: HookedFolder) -> None:
+def test_host_and_cli_killed_at_once_leave_nothing(folder: HookedFolder) -> None:
     """No process, and no file once a host is there again."""
-    host = place.start()
-    place.turn("on")
-    hook = place.asks(host)
+    host = folder.start()
+    folder.turn("on")
+    hook = folder.asks(host)
 
     def is_known() -> bool:  # only of a process that was seen alive does a later host know its end
-        with opened(place.spool.home) as shared:
+        with opened(folder.spool.home) as shared:
             return any(p.started for p in shared.board.sessions["s"].processes.values())
 
     eventually(is_known, "the start of its process")
-    os.kill(place.cli.pid, signal.SIGKILL)
+    os.kill(folder.cli.pid, signal.SIGKILL)
     host.kill()
     assert hook.printed() == b""
-    again = place.start("again")
-    eventually(lambda: {int(name.partition(".")[0]) for name in place.pipes} == {again.pid})
+    again = folder.start("again")
+    eventually(lambda: {int(name.partition(".")[0]) for name in folder.pipes} == {again.pid})
     eventually(lambda: again.shown == {})
-    kept = [path for path in Path(place.spool.home, "answers").iterdir() if path.is_file()]
+    kept = [path for path in Path(folder.spool.home, "answers").iterdir() if path.is_file()]
     eventually(lambda: not [path for path in kept if path.exists()])
 
 
