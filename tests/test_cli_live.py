@@ -119,6 +119,19 @@ def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: i
 
 
 @pytest.mark.tmux
+def test_watch_follows_the_terminal_although_nothing_changes(
+    shell: Shell, tmux: tmuxes.Server
+) -> None:
+    """Without a session there is no age, either, that is drawn again."""
+    argv = (sys.executable, "-m", "bellboard", "watch")
+    pane = tmux.open(argv, env=shell.env, columns=80, lines=12)
+    line = " 2  It appears here. If not:  bellboard doctor"
+    for columns in (20, 80, 20, 80):
+        tmux.run("resize-window", "-t", pane.id, "-x", f"{columns}", "-y", "12")
+        pane.shows(f"(?m)^{line[:columns]}$")
+
+
+@pytest.mark.tmux
 def test_a_shell_calls_panes_what_people_call_them(shell: Shell, tmux: tmuxes.Server) -> None:
     """As Neovim does: by their number only while the server does not answer."""
     watch = ("sh", "-c", f"'{sys.executable}' -m bellboard watch")
