@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test live quick needs check fmt lint types bench fuzz doc picture rig left-out
+.PHONY: help try test live quick needs check fmt lint types bench fuzz doc picture rig mutants left-out
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -64,6 +64,10 @@ bench: $(READY) ## run the benchmarks
 fuzz: $(READY) ## feed hostile input to a host (MINUTES=10 SEED=1 ONLY=payload)
 	@cd tests && PYTHONPATH=. ../$(BIN)/python -m fuzz $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(CASES),--cases $(CASES))
+
+mutants: needs $(READY) $(COMPILED) ## make small faults at random, say which test catches each (SEED=1 COUNT=9)
+	@cd tests && ../$(BIN)/python mutants.py --seed $(or $(SEED),1) --count $(or $(COUNT),9) \
+		| ../$(BIN)/python mutants.py /dev/stdin
 
 doc: $(READY) ## update the table of rules and the help tags, open the manual
 	@$(BIN)/python doc/tables.py
