@@ -40,8 +40,8 @@ live: needs $(READY) $(COMPILED) ## start real agent CLIs (ONLY=tests|scenes|wal
 		cd tests && PYTHONPATH=. ../$(BIN)/python -m live $(ONLY) $(if $(AGENT),--agent $(AGENT)) \
 		$(if $(CLI),--cli $(CLI)) $(if $(MINUTES),--minutes $(MINUTES))) $(ARGS)
 
-quick: $(READY) $(COMPILED) ## the inner loop: core, store and house, in less than a minute
-	$(BIN)/python -m pytest $(WORKERS) -m "pure or quick or house" $(ARGS)
+quick: $(READY) $(COMPILED) ## the inner loop: core, store and house, in half a minute
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "pure or quick or house" $(ARGS)
 
 check: CHECK := 1
 check: fmt lint types test left-out ## run what CI runs: fmt lint types test

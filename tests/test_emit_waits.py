@@ -22,7 +22,7 @@ from rig.mounts import sandboxed
 from rig.waiting import eventually, rest
 from waiting_hook import Hook
 
-pytestmark = [pytest.mark.files, pytest.mark.quick]
+pytestmark = pytest.mark.files
 
 SHELLS = {"dash": (), "bash": (), "busybox": ("sh",), "zsh": ()}
 NAME = "00004711.1.PermissionRequest"

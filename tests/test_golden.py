@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 ELSEWHERE = {"TZ": "Asia/Kathmandu", "HOME": "/nowhere", "COLUMNS": "33", "LC_ALL": "C"}
 
 
-@pytest.mark.quick
+@pytest.mark.files
 def test_the_golden_day_is_published_as_it_was() -> None:
     """For an intended difference: `python -m golden --write`, and a reason in differences.md."""
     told = outcome.differences(outcome.read(), golden.play())
