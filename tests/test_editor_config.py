@@ -100,18 +100,18 @@ UNCHECKED = """
 """
 
 
-def test_every_option_is_checked_and_keeps_its_default(nvim: Editors) -> None:
+def test_every_option_is_checked_and_keeps_its_default(shared: Editors) -> None:
     """Members of `host` are checked by the background process."""
-    editor = nvim(config=SOUND, ui=False)
+    editor = shared(config=QUIET)
     assert editor.lua(UNCHECKED) == ["host.x"]
 
 
-def test_a_wrong_key_is_named_by_its_path(nvim: Editors) -> None:
+def test_a_wrong_key_is_named_by_its_path(shared: Editors) -> None:
     """One notification names it; it has its default, and the valid keys still count."""
-    editor = nvim(config=SOUND, ui=False)
+    editor = shared(config=QUIET)
     for wrong, expected in WRONG:
         editor.command("messages clear")
-        editor.lua("vim.g.bellboard = ...; require('bellboard.config').read()", {**SOUND, **wrong})
+        editor.lua("require('bellboard').setup(...) require('bellboard.config').get()", wrong)
         assert sorted(editor.lua(PROBLEMS)) == sorted(expected)
         assert editor.lua("return require('bellboard.config').get().auto_start") is False
         if expected:
@@ -150,16 +150,18 @@ def test_wrong_options_do_not_hold_up_the_start(nvim: Editors, version: str, col
         *("24:01-07:00", "7:60-8:00", "22:00", "22-7", ""),
     ],
 )
-def test_quiet_hours_that_would_be_ignored_are_wrong(nvim: Editors, hours: str) -> None:
+def test_quiet_hours_that_would_be_ignored_are_wrong(shared: Editors, hours: str) -> None:
     """Lua complains about exactly those that Python does not take."""
-    editor = nvim(config={**QUIET, "notices": {"quiet_hours": hours}}, ui=False)
+    editor = shared(config=QUIET)
+    editor.lua("require('bellboard').setup({ notices = { quiet_hours = ... } })", hours)
+    editor.lua("require('bellboard.config').get()")
     taken = policy_of({"quiet_hours": hours}).quiet is not None
     assert (editor.lua(PROBLEMS) == []) is taken
 
 
-def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:
+def test_setup_and_the_global_are_equal(shared: Editors, version: str) -> None:
     """A table, a function or setup(): the same options, setup() over the global."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, QUIET)
     editor.lua("vim.g.bellboard = function() return { max_restarts = 7, icons = 'unicode' } end")
     editor.lua("require('bellboard').setup({ icons = 'nerd' })")
     found = editor.lua("return require('bellboard.config').get()")
@@ -169,11 +171,14 @@ def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:
     assert (found["max_restarts"], found["icons"]) == (8, "unicode")
     editor.lua("require('bellboard').setup(5)")
     assert editor.lua(PROBLEMS) == ["expected a table or a function, got number"]
+    editor.lua("vim.g.bellboard = ...", QUIET)
 
 
-def test_options_that_were_put_right_are_not_complained_about(nvim: Editors, version: str) -> None:
+def test_options_that_were_put_right_are_not_complained_about(
+    shared: Editors, version: str
+) -> None:
     """The message comes once Neovim is free; until then, setup() may run again."""
-    editor = nvim(version, QUIET, columns=80)
+    editor = shared(version, QUIET)
     read = "require('bellboard').setup(...) require('bellboard.config').get()"
     editor.lua(f"{read} require('bellboard').setup() require('bellboard.config').get()", {"no": 1})
     editor.lua("vim.wait(20)")
@@ -204,9 +209,9 @@ def test_options_that_change_later_count_at_once(nvim: Editors) -> None:
     eventually(lambda: editor.lua(CHANNEL) not in (0, first), "another process")
 
 
-def test_a_later_order_of_the_board_counts_until_the_user_chooses(nvim: Editors) -> None:
+def test_a_later_order_of_the_board_counts_until_the_user_chooses(shared: Editors) -> None:
     """The user's choice stays while the option is the same."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET)
     order = """
       local choice = require('bellboard.board.view').choice()
       return { choice.group, choice.sort }
@@ -244,10 +249,10 @@ def test_what_cannot_be_sent_is_reported_as_such(nvim: Editors) -> None:
     ],
 )
 def test_wrong_arguments_are_refused_in_words(
-    nvim: Editors, call: str, returned: object, says: str
+    shared: Editors, call: str, returned: object, says: str
 ) -> None:
     """The background process is running, so they could be sent."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, columns=120)
     editor.lua("require('bellboard').start()")
     Host(editor).push(blocked("api"))
     assert editor.lua(f"return require('bellboard').{call}") == returned
@@ -293,9 +298,9 @@ HOSTILE = (
 )
 
 
-def test_lua_and_python_clean_text_alike(nvim: Editors) -> None:
+def test_lua_and_python_clean_text_alike(shared: Editors) -> None:
     """Control, direction and invisible characters go; languages and symbols stay."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET)
     safe = "return require('bellboard.text').safe(...)"
     odd = "".join(f"{c}x" for c in "\u070f\U00013430\U0001345f\U0001bca0\U0001bca3")
     piles = "".join(f"e{c * 9}" for c in "\u0300\u036f\u0483\u1ab0\u1aff\u1dc0\u20d0\ufe2f")
