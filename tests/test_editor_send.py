@@ -70,60 +70,57 @@ def said(editor: Editor, text: str) -> None:
     eventually(lambda: text in str(editor.lua("return said")), text)
 
 
-def test_a_text_is_written_and_sent(nvim: Editors, version: str) -> None:
-    """<CR> is a newline in Insert mode and sends in Normal mode; the user is back as before."""
-    editor = nvim(version, CALM, columns=80, lines=24)
+#: What is typed, the text that is sent, and whether it is submitted.
+ROWS = {
+    "Normal mode": ("good; now<CR>  bash<Esc><CR>", "good; now\n  bash", True),
+    "Insert mode": ("again<C-s>", "again", True),
+    "not submitted": ("more<Esc>gp", "more", False),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_text_is_written_and_sent(shared: Editors, version: str, name: str) -> None:
+    """The user is back as before; the next text starts empty."""
+    keys, text, is_submitted = ROWS[name]
+    editor = shared(version, CALM, columns=80, lines=24)
     played(editor)
     editor.press("iabc")
     mode(editor, "i")
     opened(editor)
-    editor.shows("to dotfiles · tidy the zsh prompt")
-    editor.shows("<C-s> send")
-    editor.press("good; now<CR>  bash<Esc>")
-    editor.shows("<CR> send")
-    editor.press("<CR>")
-    text = "good; now\n  bash"
-    assert asked(editor) == [["send", {"session_id": "dotfiles", "text": text, "submit": True}]]
+    editor.press(keys)
+    request = {"session_id": "dotfiles", "text": text, "submit": is_submitted}
+    assert asked(editor) == [["send", request]]
     editor.hides(" to dotfiles")
     said(editor, "dotfiles: it took your prompt")
     mode(editor, "i")
     editor.press("d")
     editor.shows("abcd")
     assert editor.lua("return #vim.api.nvim_list_bufs()") == 1
-
-    # Not submitted; from Insert mode.
-    editor.press("<Esc>")
     opened(editor)
     assert lines(editor) == [""]
-    editor.press("more<Esc>gp")
-    assert asked(editor, 2)[1] == [
-        "send",
-        {"session_id": "dotfiles", "text": "more", "submit": False},
-    ]
-    editor.hides(" to dotfiles")
-    opened(editor)
-    editor.press("again<C-s>")
-    assert asked(editor, 3)[2][1]["text"] == "again"
-    editor.hides(" to dotfiles")
-    mode(editor, "n")
     assert editor.messages().strip() == ""
 
 
-def test_what_is_refused_is_kept(nvim: Editors, version: str) -> None:
-    """With the reason; also when its window is closed, or the session asks or has ended."""
-    editor = nvim(version, CALM, columns=80, lines=24)
+def refused(shared: Editors, version: str) -> tuple[Editor, Host]:
+    """Send a text of two lines that is refused."""
+    editor = shared(version, CALM, columns=80, lines=24)
     host = played(editor)
     editor.lua("_G.reply = { ok = false, why = 'its prompt holds what somebody typed' }")
     opened(editor)
     editor.press("one<Esc>otwo<C-s>")
     editor.shows("Not sent: its prompt holds what somebody typed  go terminal")
     assert lines(editor) == ["one", "two"]
+    return editor, host
+
+
+def test_what_is_refused_is_kept(shared: Editors, version: str) -> None:
+    """Also when its window is closed, or while the session asks; a change can be undone."""
+    editor, host = refused(shared, version)
     editor.press("x")
     editor.shows("<CR> send")
     editor.press("q")
     editor.hides(" to dotfiles")
     said(editor, "dotfiles: your text is kept, for the next time")
-
     host.push(blocked("dotfiles", id="dotfiles"))
     opened(editor)
     editor.shows("! Bash")
@@ -134,8 +131,28 @@ def test_what_is_refused_is_kept(nvim: Editors, version: str) -> None:
     host.push(resting("other"))
     editor.shows("The session has ended.")
 
-    # The answer comes when its window is closed: the text is there again.
-    host.push(resting())
+
+@pytest.mark.parametrize(
+    ("reply", "says", "left"),
+    [
+        (
+            "{ ok = false, why = 'it asks something' }",
+            "dotfiles: not sent: it asks something; your text is kept",
+            ["one", "two"],
+        ),
+        (
+            "{ ok = true, outcome = 'queued', text = 'it is in its queue' }",
+            "dotfiles: it is in its queue",
+            [""],
+        ),
+    ],
+    ids=["refused", "taken"],
+)
+def test_a_reply_may_come_after_the_window_was_closed(
+    shared: Editors, version: str, reply: str, says: str, left: list[str]
+) -> None:
+    """Until then the text is not sent again; then it is there again, or gone."""
+    editor, _ = refused(shared, version)
     editor.lua("_G.reply = nil")
     editor.press("<CR>")
     editor.shows("Sending…")
@@ -143,27 +160,18 @@ def test_what_is_refused_is_kept(nvim: Editors, version: str) -> None:
     editor.hides(" to dotfiles")
     editor.command("ClaudeSessions send dotfiles")
     editor.shows("Sending…")
-    assert len(asked(editor, 2)) == 2
     editor.press("<CR>q")
     editor.hides(" to dotfiles")
-    editor.lua("pending[1]({ ok = false, why = 'it asks something' })")
-    said(editor, "dotfiles: not sent: it asks something; your text is kept")
+    assert len(asked(editor, 2)) == 2
+    editor.lua(f"pending[1]({reply})")
+    said(editor, says)
     opened(editor)
-    assert lines(editor) == ["one", "two"]
-    editor.press("<C-s>")
-    asked(editor, 3)
-    editor.press("q")
-    editor.hides(" to dotfiles")
-    editor.lua("pending[2]({ ok = true, outcome = 'queued', text = 'it is in its queue' })")
-    said(editor, "dotfiles: it is in its queue")
-    assert editor.lua("return #vim.api.nvim_list_bufs()") == 1
-    opened(editor)
-    assert lines(editor) == [""]
+    assert lines(editor) == left
 
 
-def test_of_a_session_that_has_ended_the_text_is_in_a_register(nvim: Editors) -> None:
+def test_of_a_session_that_has_ended_the_text_is_in_a_register(shared: Editors) -> None:
     """As there is no next time."""
-    editor = nvim(config=CALM, columns=80, lines=24)
+    editor = shared(config=CALM, columns=80, lines=24)
     host = played(editor)
     opened(editor)
     editor.press("one<CR>two")
@@ -177,9 +185,9 @@ def test_of_a_session_that_has_ended_the_text_is_in_a_register(nvim: Editors) ->
 
 
 @pytest.mark.parametrize("columns", [60, 100, 200])
-def test_the_window_at_any_width(nvim: Editors, screen: Screens, columns: int) -> None:
+def test_the_window_at_any_width(shared: Editors, screen: Screens, columns: int) -> None:
     """To whom it goes, what that session does, why nothing was sent, and the keys."""
-    editor = nvim(config=CALM, columns=columns, lines=20)
+    editor = shared(config=CALM, columns=columns, lines=20)
     played(editor)
     editor.lua("_G.reply = { ok = false, why = 'its prompt holds “and then”; go there' }")
     opened(editor)
@@ -218,9 +226,9 @@ def test_our_keys_count_where_another_plugin_maps_them(nvim: Editors, version: s
     editor.hides(" to dotfiles")
 
 
-def test_what_is_closed_with_a_command_is_kept(nvim: Editors, version: str) -> None:
+def test_what_is_closed_with_a_command_is_kept(shared: Editors, version: str) -> None:
     """It is like any other window; an empty text leaves nothing."""
-    editor = nvim(version, CALM, columns=80, lines=24)
+    editor = shared(version, CALM, columns=80, lines=24)
     played(editor)
     for close in (":quit<CR>", ":noautocmd quit<CR>", "<C-w>c"):
         opened(editor)
@@ -257,8 +265,8 @@ def test_it_follows_the_screen_and_the_tab_page(nvim: Editors) -> None:
     eventually(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 3, "the tab pages")
 
 
-def test_where_nothing_followed_a_key_goes_there(nvim: Editors) -> None:
-    editor = nvim(config=CALM, columns=80, lines=24)
+def test_where_nothing_followed_a_key_goes_there(shared: Editors) -> None:
+    editor = shared(config=CALM, columns=80, lines=24)
     _, tty = editor.lua(TERMINAL)
     played(editor, resting(tty=tty))
     editor.lua("_G.reply = { ok = true, outcome = 'nothing', text = 'nothing followed in 3 s' }")
@@ -303,58 +311,60 @@ def test_what_is_selected_goes_with_it(nvim: Editors, version: str) -> None:
     assert lines(editor) == word
 
 
-def test_context_is_added_where_the_cursor_is(nvim: Editors, version: str) -> None:
-    """Each kind with its key; what there is not is said. Yours come after ours."""
+#: Functions of the user that add context.
+OWN = """
+vim.cmd.cd('/')
+require('bellboard').setup({ send = { context = {
+  who = function(here) return 'for ' .. here.session.session_id end,
+  bad = function() error('oops') end,
+} } })
+"""
+#: A change of the file, a diagnostic with a line break, and a quickfix list.
+FOUND = """
+local ns, buf = vim.api.nvim_create_namespace('x'), vim.fn.bufnr('a.py')
+vim.fn.setbufline(buf, 1, 'two')
+vim.diagnostic.set(ns, buf, {
+  { lnum = 0, col = 2, message = 'bad\\nname', severity = 2, source = 'pyright' },
+})
+vim.fn.setqflist({ { bufnr = buf, lnum = 1, col = 2, text = ' wrong ' }, { text = 'make' } })
+"""
+
+
+def git(editor: Editor, *command: str) -> None:
+    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    root, env = editor.home.project, editor.home.env
+    subprocess.run(["git", *author, *command], cwd=root, check=True, env=env)
+
+
+def writing_in_git(nvim: Editors, version: str) -> Editor:
+    """Write to a session from a file that is in git."""
     editor = nvim(version, CALM, columns=80, lines=24)
     played(editor)
-    root = editor.home.project
+    file = editor.home.file("a.py", "one\n")
     for command in ("init -q", "add .", "commit -qm one"):
-        (root / "a.py").write_text("one\n")
-        author = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(
-            ["git", *author, *command.split()], cwd=root, check=True, env=editor.home.env
-        )
-    editor.command(f"edit {root / 'a.py'}")
-    editor.lua("""
-      vim.cmd.cd('/')
-      vim.g.bellboard = vim.tbl_extend('force', vim.g.bellboard, { send = { context = {
-        who = function(here) return 'for ' .. here.session.session_id end,
-        bad = function() error('oops') end,
-      } } })
-      require('bellboard.config').read()
-    """)
+        git(editor, *command.split())
+    editor.command(f"edit {file}")
+    editor.lua(OWN)
     opened(editor)
-    for key, why in {
-        "2": "Nothing was selected",
-        "3": "No diagnostics in that buffer",
-        "4": "The quickfix list is empty",
-        "5": "No change of that file since the last commit",
-        "6": "oops",
-    }.items():
-        editor.press("<C-g>")
-        editor.shows("diff since the last commit")
-        editor.press(key)
-        editor.shows(why)
-        mode(editor, "i")
-    (root / ".gitattributes").write_text("* filter=bad diff=bad\n")
-    for option in ("filter.bad.clean", "core.fsmonitor", "diff.bad.textconv"):
-        git = ["git", "config", option, "touch ran; cat"]
-        subprocess.run(git, cwd=root, check=True, env=editor.home.env)
-    editor.lua("vim.fn.setbufline('a.py', 1, 'two')")
-    editor.lua("""
-      local ns, buf = vim.api.nvim_create_namespace('x'), vim.fn.bufnr('a.py')
-      vim.diagnostic.set(ns, buf, {
-        { lnum = 0, col = 2, message = 'bad\\nname', severity = 2, source = 'pyright' },
-      })
-      vim.fn.setqflist({ { bufnr = buf, lnum = 1, col = 2, text = ' wrong ' }, { text = 'make' } })
-    """)
+    return editor
+
+
+def adds(editor: Editor, key: str, shown: str) -> None:
+    """Add the context of that key: it, or why there is none, is shown."""
+    editor.press("<C-g>")
+    editor.shows("diff since the last commit")
+    editor.press(key)
+    editor.shows(shown)
+    mode(editor, "i")
+
+
+def test_context_is_added_where_the_cursor_is(nvim: Editors, version: str) -> None:
+    """Each kind with its key; yours come after ours."""
+    editor = writing_in_git(nvim, version)
+    editor.lua(FOUND)
     editor.press("at  end<Esc>bhi")
     for key, text in {"1": "a.py:1", "7": "for dot", "3": "pyright", "4": "wrong"}.items():
-        editor.press("<C-g>")
-        editor.shows("diff since the last commit")
-        editor.press(key)
-        editor.shows(text)
-        mode(editor, "i")
+        adds(editor, key, text)
     editor.press("<Esc>")
     assert lines(editor) == [
         "at a.py:1for dotfiles",
@@ -363,15 +373,33 @@ def test_context_is_added_where_the_cursor_is(nvim: Editors, version: str) -> No
         "make",
         " end",
     ]
-    editor.press("ggdG<C-g>")
-    editor.shows("diff since the last commit")
-    editor.press("5")
-    editor.shows("+two")
-    mode(editor, "i")
+    assert editor.messages().strip() == ""
+
+
+def test_context_that_there_is_not_is_named(nvim: Editors, version: str) -> None:
+    editor = writing_in_git(nvim, version)
+    for key, why in {
+        "2": "Nothing was selected",
+        "3": "No diagnostics in that buffer",
+        "4": "The quickfix list is empty",
+        "5": "No change of that file since the last commit",
+        "6": "oops",
+    }.items():
+        adds(editor, key, why)
+    assert lines(editor) == [""]
+
+
+def test_a_diff_runs_nothing_of_the_repository(nvim: Editors, version: str) -> None:
+    """Filters, a monitor and converters of its configuration may be hostile."""
+    editor = writing_in_git(nvim, version)
+    editor.home.file(".gitattributes", "* filter=bad diff=bad\n")
+    for option in ("filter.bad.clean", "core.fsmonitor", "diff.bad.textconv"):
+        git(editor, "config", option, "touch ran; cat")
+    editor.lua(FOUND)
+    adds(editor, "5", "+two")
     hunk = ["--- a/a.py", "+++ b/a.py", "@@ -1 +1 @@", "-one", "+two"]
     eventually(lambda: lines(editor) == ["```diff", *hunk, "```", ""], "the diff")
-    assert not (root / "ran").exists()
-    assert editor.messages().strip() == ""
+    assert not (editor.home.project / "ran").exists()
 
 
 def test_lua_sends_a_text_or_opens_the_window_with_it(nvim: Editors) -> None:
@@ -404,16 +432,22 @@ def test_lua_sends_a_text_or_opens_the_window_with_it(nvim: Editors) -> None:
     editor.shows("Not sent: the background process is not running")
 
 
-def test_without_a_name_it_goes_to_the_session_here_or_you_choose(nvim: Editors) -> None:
-    """Of those that rest, the one that has completed last comes first."""
-    editor = nvim(config=CALM, columns=80, lines=24)
-    played(
+def rested(shared: Editors) -> tuple[Editor, Host]:
+    """Two sessions that rest, one that works, one that asks."""
+    editor = shared(config=CALM, columns=80, lines=24)
+    host = played(
         editor,
         blocked("api"),
         session("working", "web", ago=10, project="web", pid=4711),
         resting("old", ago=900, project="old", title="an old one"),
         resting("new", ago=60, project="new", title="a new one"),
     )
+    return editor, host
+
+
+def test_without_a_name_you_choose_among_those_that_rest(shared: Editors) -> None:
+    """The one that has completed last comes first; the board keeps its own filter."""
+    editor, _ = rested(shared)
     editor.press(":ClaudeSessions send<CR>")
     editor.shows("!status:working !status:blocked")
     picture = editor.hides("web")
@@ -423,68 +457,81 @@ def test_without_a_name_it_goes_to_the_session_here_or_you_choose(nvim: Editors)
     mode(editor, "i")
     editor.press("<Esc>q")
     editor.hides(" to new")
-    assert editor.lua("return require('bellboard.board.view').choice().filter") == ""
-    assert editor.lua("return require('bellboard.board.view').choice().sort") == "urgency"
+    editor.command("ClaudeSessions board")
+    editor.shows("4 sessions")
+    picture = editor.shows("an old one")
+    assert "! api" in picture.text and "!status" not in picture.text
 
+
+def test_a_picker_of_another_plugin_offers_the_same(nvim: Editors) -> None:
+    editor, _ = rested(nvim)
     editor.lua("""
-      _G.own = vim.ui.select
       vim.ui.select = function(items, _, done) _G.offered = items done(items[2]) end
     """)
     editor.command("ClaudeSessions send")
     editor.shows(" to old")
     mode(editor, "i")
     assert [each["session_id"] for each in editor.lua("return offered")] == ["new", "old"]
-    editor.press("<Esc>q")
-    editor.hides(" to old")
-    editor.lua("vim.ui.select = own")
 
+
+def test_from_the_board_it_goes_to_the_session_under_the_cursor(shared: Editors) -> None:
+    """By its key, and by the command."""
+    editor, _ = rested(shared)
     editor.command("ClaudeSessions board")
     editor.shows("an old one")
-    editor.press("/an old<CR>r")
-    editor.shows(" to old")
-    mode(editor, "i")
-    editor.press("<Esc>q")
-    editor.hides(" to old")
-    editor.press(":ClaudeSessions send<CR>")
-    editor.shows(" to old")
-    mode(editor, "i")
-    editor.press("<Esc>q")
-    editor.hides(" to old")
+    editor.press("/an old<CR>")
+    for keys in ("r", ":ClaudeSessions send<CR>"):
+        editor.press(keys)
+        editor.shows(" to old")
+        mode(editor, "i")
+        editor.press("<Esc>q")
+        editor.hides(" to old")
     assert editor.lua("return vim.bo.filetype") == "bellboard"
 
 
-def test_interrupt_and_stop_mean_a_session(nvim: Editors, version: str) -> None:
-    """Everywhere, after asking; the background process has a command of its own."""
-    editor = nvim(version, CALM, columns=80, lines=24)
-    played(
-        editor,
-        resting("api", project="api"),
-        session("working", "web", ago=10, project="web", title="build", pid=4711),
-    )
-    editor.lua("_G.reply = { ok = true, outcome = 'taken', text = 'it has stopped its turn' }")
-    editor.command("ClaudeSessions interrupt web")
-    editor.shows('Interrupt web "build"?')
+WEB: dict[str, Any] = {"project": "web", "title": "build", "pid": 4711}
+
+
+@pytest.mark.parametrize(
+    ("opens", "asks", "request_"),
+    [
+        (":ClaudeSessions interrupt web<CR>", 'Interrupt web "build"?', "interrupt"),
+        (":ClaudeSessions stop web<CR>", 'Stop process 4711 (web "build")?', "stop"),
+        (":ClaudeSessions board<CR>/build<CR>I", 'Interrupt web "build"?', "interrupt"),
+    ],
+    ids=["interrupt", "stop", "board"],
+)
+def test_interrupt_and_stop_ask_first(
+    shared: Editors, version: str, opens: str, asks: str, request_: str
+) -> None:
+    """One key says no, another yes; a refusal is reported."""
+    editor = shared(version, CALM, columns=80, lines=24)
+    played(editor, session("working", "web", ago=10, **WEB))
+    editor.lua("_G.reply = { ok = false, why = 'it asks something' }")
+    editor.press(opens)
+    editor.shows(asks)
     editor.press("1")
-    editor.hides("Interrupt web")
+    editor.hides(asks)
+    assert editor.lua("return asked") == []
+    editor.press(opens)
+    editor.shows(asks)
+    editor.press("2")
+    about = {"session_id": "web", **({"pid": 4711} if request_ == "stop" else {})}
+    assert asked(editor) == [[request_, about]]
+    done = {"stop": "stopped", "interrupt": "interrupted"}[request_]
+    said(editor, f"web: not {done}: it asks something")
+
+
+def test_only_a_session_at_work_is_interrupted(shared: Editors, version: str) -> None:
+    """The outcome is reported; the background process has a command of its own."""
+    editor = shared(version, CALM, columns=80, lines=24)
+    played(editor, resting("api", project="api"), session("working", "web", ago=10, **WEB))
+    editor.lua("_G.reply = { ok = true, outcome = 'taken', text = 'it has stopped its turn' }")
     editor.command("ClaudeSessions interrupt web")
     editor.shows("2  Interrupt it")
     editor.press("2")
-    assert asked(editor) == [["interrupt", {"session_id": "web"}]]
     said(editor, "web: it has stopped its turn")
     editor.command("ClaudeSessions interrupt api")
     said(editor, "not working")
-    editor.lua("_G.reply = { ok = false, why = 'it asks something' }")
-    editor.command("ClaudeSessions stop web")
-    editor.shows('Stop process 4711 (web "build")?')
-    editor.press("2")
-    assert asked(editor, 2)[1] == ["stop", {"session_id": "web", "pid": 4711}]
-    said(editor, "web: not stopped: it asks something")
-    editor.command("ClaudeSessions board")
-    editor.shows("build")
-    editor.press("/build<CR>I")
-    editor.shows('Interrupt web "build"?')
-    editor.press("2")
-    asked(editor, 3)
-    said(editor, "web: not interrupted: it asks something")
     editor.command("ClaudeSessions start")
     said(editor, "process start is the background process")
