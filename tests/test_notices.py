@@ -106,168 +106,116 @@ def ladders(**delays: float) -> Policy:
 # Which channels notify
 
 
-def test_channels_escalate_one_after_the_other() -> None:
-    house = House()
-    house.be("blocked")
-    assert house.float == ["s"]
-    assert house.wait(29) == []
-    assert house.wait(2) == ["desktop"]
-    assert house.wait(90) == ["command"]
-    assert house.wait(10_000) == []
+#: Steps: a status (of `s`, or of those named; `/3`: after a turn of 3 s; `past`: before we looked),
+#: `float` and whom it lists, another change, or seconds that pass and the channels used meanwhile.
+AGAIN = "working; float; 0.3; blocked; float s; 0.3; "
+HISTORIES: dict[str, tuple[Policy, str]] = {
+    "channels escalate": (
+        Policy(),
+        "blocked; float s; 29; 2 desktop; 90 command; 10000",
+    ),
+    **{
+        f"{answer} within the delay": (
+            ladders(desktop=30, command=60),
+            f"blocked; 29; {answer}; float; 29",
+        )
+        for answer in ("working", "idle", "error")
+    },
+    "twenty rapid transitions": (
+        ladders(notify=0, desktop=0, bell=0),
+        f"blocked; float s; 0.3 bell desktop notify; {9 * AGAIN}working; float; 0.3",
+    ),
+    "the float lists at once what asks again": (
+        Policy(),
+        "blocked; float s; working; float; 2; blocked; float s",
+    ),
+    "in view it is quiet, and starts again when left": (
+        ladders(desktop=30),
+        "blocked; 20; view; float; 1000; leave; float s; 29; 2 desktop",
+    ),
+    "snoozed": (
+        ladders(desktop=0),
+        "working; snooze 900; blocked; 899; float; 1 desktop; float s",
+    ),
+    "parked": (ladders(desktop=0), "working; park; blocked; 10000; float"),
+    "nothing from the past is announced": (ladders(desktop=0), "past blocked; 1000; float s"),
+    "a new host skips what was due": (
+        ladders(desktop=30, command=120),
+        "blocked; host 60; 1000 command",
+    ),
+    "quiet mode": (ladders(notify=0)._replace(mode="quiet"), "blocked; 100; float s; error; 100"),
+    "normal mode": (
+        ladders(notify=0, desktop=0),
+        "background; 100 notify; working; 100; blocked; 100 desktop notify; float s",
+    ),
+    "all but work and rest": (
+        ladders(notify=0)._replace(mode="all"),
+        "working; 100; background; 100 notify; idle; 100",
+    ),
+    "done is one message": (Policy(), "completed; 100 notify"),
+    "done, if all is announced": (Policy(mode="all"), "completed; 100 desktop notify"),
+    "done, turned off": (policy_of({"completed": {"notify": False}}), "completed; 100"),
+    "a new mode counts from now on": (
+        ladders(notify=0, desktop=60)._replace(mode="quiet"),
+        "blocked; 30; mode normal; 1000 desktop",
+    ),
+    "a label has its own delays, and else those of its status": (
+        Policy(),
+        "working; label ONEOFF; completed; 100 desktop notify sound; blocked; 35 desktop",
+    ),
+    "a label of the user": (
+        policy_of({"labels": {"DEPLOY": {"blocked": {"bell": True, "desktop": False}}}}),
+        "working; label DEPLOY; blocked; 60 bell",
+    ),
+    "a short turn ends silently, unless it fails": (
+        ladders(notify=0)._replace(mode="all"),
+        "working; completed/3; 100; working; error/3; 100 notify",
+    ),
+    "in quiet hours there is only the float": (
+        ladders(desktop=0)._replace(quiet=(7 * 60, 9 * 60)),
+        "blocked; 3599; float s; 2 desktop",
+    ),
+    "a limit per minute": (
+        ladders(desktop=0)._replace(max_per_minute=2),
+        "blocked a b c d e; 59 desktop desktop; 60 desktop desktop; 60 desktop; float a b c d e",
+    ),
+}
 
 
-@pytest.mark.parametrize("answer", ["working", "idle", "error"])
-def test_nothing_is_sent_for_what_is_answered_within_the_delay(answer: str) -> None:
-    house = House(ladders(desktop=30, command=60))
-    house.be("blocked")
-    house.wait(29)
-    house.be(answer)
-    assert house.float == []
-    rang = [n for _, n in house.rung]
-    house.wait(29)
-    assert [n.status for _, n in house.rung if n not in rang] == []
+def happen(house: House, step: str) -> None:
+    word, *more = step.split()
+    status, _, took = word.partition("/")
+    if status in STATUSES:
+        for sid in more or ["s"]:
+            house.be(status, sid, began=house.now - float(took or 100))
+    elif word == "float":
+        assert more == sorted(house.float), step
+    elif word == "past":
+        house.be(more[0], live=False)
+    elif word == "host":
+        house.now += float(more[0])
+        house.notices.pass_over(house.now)
+    elif word == "mode":
+        house.notices.set_mode(more[0], house.now)
+    elif word[0].isdecimal():
+        assert more == sorted(house.wait(float(word))), step
+    else:
+        fields: dict[str, dict[str, Any]] = {
+            "view": {"viewers": {"nvim": house.now}},
+            "leave": {"viewers": {}},
+            "park": {"parked": True},
+            "snooze": {"snoozed_until": house.now + float(more[0])} if word == "snooze" else {},
+            "label": {"label": "".join(more)},
+        }
+        house.change(**fields[word])
 
 
-def test_twenty_rapid_transitions_notify_once() -> None:
-    """On every channel; the float lists what is so at each moment."""
-    house = House(ladders(notify=0, desktop=0, bell=0))
-    for n in range(20):
-        house.be("blocked" if n % 2 == 0 else "working")
-        house.wait(0.3)
-        assert house.float == ([] if n % 2 else ["s"])
-    channels = [n.channel for _, n in house.rung]
-    assert sorted(channels) == ["bell", "desktop", "notify"]
-
-
-def test_a_session_in_view_is_quiet_and_starts_again_when_left() -> None:
-    house = House(ladders(desktop=30))
-    house.be("blocked")
-    house.wait(20)
-    house.change(viewers={"nvim": house.now})
-    assert house.float == []
-    assert house.wait(1000) == []
-    house.change(viewers={})
-    assert house.float == ["s"]
-    assert house.wait(29) == []
-    assert house.wait(2) == ["desktop"]
-
-
-def test_a_snoozed_session_notifies_later_and_a_parked_one_never() -> None:
-    house = House(ladders(desktop=0))
-    house.be("working")
-    house.change(snoozed_until=START + 900)
-    house.be("blocked")
-    assert (house.wait(899), house.float) == ([], [])
-    assert (house.wait(1), house.float) == (["desktop"], ["s"])
-    house.be("working")
-    house.change(parked=True)
-    house.be("blocked")
-    assert (house.wait(10_000), house.float) == ([], [])
-
-
-def test_unwatched_changes_are_not_announced() -> None:
-    """The float shows the present state and announces nothing from the past."""
-    house = House(ladders(desktop=0))
-    house.be("blocked", live=False)
-    assert (house.wait(1000), house.float) == ([], ["s"])
-
-
-def test_a_new_host_skips_what_was_due_and_continues_with_the_rest() -> None:
-    house = House(ladders(desktop=30, command=120))
-    house.be("blocked")
-    house.now += 60
-    house.notices.pass_over(house.now)
-    assert house.wait(1000) == ["command"]
-
-
-@pytest.mark.parametrize(
-    ("mode", "status", "expected"),
-    [
-        ("quiet", "blocked", []),
-        ("quiet", "error", []),
-        ("normal", "blocked", ["notify"]),
-        ("normal", "error", ["notify"]),
-        ("normal", "completed", ["notify"]),
-        ("normal", "background", ["notify"]),
-        ("normal", "working", []),
-        ("all", "completed", ["notify"]),
-        ("all", "background", ["notify"]),
-        ("all", "idle", []),
-    ],
-)
-def test_the_mode_limits_what_is_announced(mode: str, status: str, expected: list[str]) -> None:
-    house = House(ladders(notify=0)._replace(mode=mode))
-    house.be(status)
-    assert house.wait(100) == expected
-    assert house.float == (["s"] if status == "blocked" else [])
-
-
-def test_done_is_one_message_unless_all_is_announced() -> None:
-    """A person beside it gets no desktop notification for each turn, and can turn it off."""
-    for mode, expected in (("normal", ["notify"]), ("all", ["notify", "desktop"])):
-        house = House(Policy()._replace(mode=mode))
-        house.be("completed")
-        assert house.wait(100) == expected
-    house = House(policy_of({"completed": {"notify": False}}))
-    house.be("completed")
-    assert house.wait(100) == []
-
-
-def test_a_new_mode_counts_from_now_on() -> None:
-    """Suppressed notices are not announced afterwards."""
-    house = House(ladders(notify=0, desktop=60)._replace(mode="quiet"))
-    house.be("blocked")
-    house.wait(30)
-    house.notices.set_mode("normal", house.now)
-    assert house.wait(1000) == ["desktop"]
-
-
-def test_a_label_overrides_the_delays() -> None:
-    """ONEOFF is announced when done, even in the mode that announces nothing done."""
-    house = House()
-    house.be("working")
-    house.change(label="ONEOFF")
-    house.be("completed")
-    assert sorted(house.wait(100)) == ["desktop", "notify", "sound"]
-    house.be("blocked")
-    assert house.wait(35) == ["desktop"], "statuses that a label leaves out keep their delays"
-
-
-def test_a_custom_label_works() -> None:
-    policy = policy_of({"labels": {"DEPLOY": {"blocked": {"bell": True, "desktop": False}}}})
+@pytest.mark.parametrize("history", HISTORIES)
+def test_each_history_uses_these_channels(history: str) -> None:
+    policy, steps = HISTORIES[history]
     house = House(policy)
-    house.be("working")
-    house.change(label="DEPLOY")
-    house.be("blocked")
-    assert house.wait(60) == ["bell"]
-
-
-def test_a_short_turn_ends_silently() -> None:
-    house = House(ladders(notify=0)._replace(mode="all"))
-    house.be("working")
-    house.be("completed", began=house.now - 3)
-    assert house.wait(100) == []
-    house.be("working")
-    house.be("error", began=house.now - 3)
-    assert house.wait(100) == ["notify"], "an error is never too short"
-
-
-def test_in_quiet_hours_there_is_only_the_float() -> None:
-    """Unanswered requests are announced when the hours end."""
-    house = House(ladders(desktop=0)._replace(quiet=(7 * 60, 9 * 60)))
-    house.be("blocked")
-    assert (house.wait(3599), house.float) == ([], ["s"])
-    assert house.wait(2) == ["desktop"]
-
-
-def test_many_at_once_are_limited_per_minute() -> None:
-    house = House(ladders(desktop=0)._replace(max_per_minute=3))
-    for n in range(7):
-        house.be("blocked", f"s{n}")
-    assert len(house.wait(59)) == 3
-    assert len(house.wait(60)) == 3
-    assert len(house.wait(60)) == 1
-    assert len(house.float) == 7, "the float has them all"
+    for step in steps.split("; "):
+        happen(house, step)
 
 
 def test_a_clock_set_back_delays_no_notification() -> None:
@@ -380,18 +328,6 @@ def test_it_is_said_why_the_float_does_not_list_a_session(
     house.change(**change)
     assert house.notices.list_for_float(house.now)[1] == ({"s": expected} if expected else {})
     assert house.float == ([] if expected else ["s"])
-
-
-def test_the_float_lists_a_session_that_asks_again_at_once() -> None:
-    """The float is a list, not a message: `min_interval` holds for the other channels only."""
-    house = House()
-    house.be("blocked")
-    assert house.float == ["s"]
-    house.be("working")
-    assert house.float == []
-    house.wait(2)
-    house.be("blocked")
-    assert house.notices.list_for_float(house.now) == (["s"], {})
 
 
 def test_only_what_the_float_could_list_has_a_reason() -> None:
