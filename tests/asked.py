@@ -28,6 +28,8 @@ require('bellboard.process.talk').ask = function(what, request, done)
       requests[request.session_id] = found and found.after or found
       done(outcome[request.session_id]
         or { ok = true, way = 'hook', outcome = 'taken', text = 'it went on after 0.1 s' })
+    elseif what == 'preview' then
+      done({ ok = false, why = 'nothing shows it' })
     end
   end)
 end

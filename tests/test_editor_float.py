@@ -120,35 +120,60 @@ def test_a_border_of_the_user_is_kept_where_lines_are_two_cells_wide(
     assert editor.messages() == ""
 
 
-def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
-    """Other floats, the board, the terminal that asks, the cursor."""
-    editor = nvim(version, {**UNCOUNTED, "float": {"seconds": 0}}, columns=80, lines=30)
+#: What happens (a command, another float, or its end), and the corner and height after it.
+IN_USE: dict[str, list[tuple[str | dict[str, Any], str]]] = {
+    "nothing": [("", "NE 2")],
+    "the cursor": [("normal! $", "SE 2"), ("normal! 0", "SE 2")],  # it stays where it is if free
+    "another float": [
+        ("normal! $", "SE 2"),
+        ("normal! 0", "SE 2"),
+        ({"row": 20, "col": 60, "width": 20, "height": 5}, "NE 2"),
+        (SHUT, "NE 2"),
+    ],
+    "a scrollbar": [
+        ({"row": 0, "col": 78, "width": 2, "height": 29, "focusable": False}, "NE 2"),
+    ],
+    "a float that leaves a row, and two where the cursor is": [
+        ({"row": 2, "col": 0, "width": 80, "height": 24, "focusable": True}, "SE 1"),
+        (SHUT, "SE 2"),
+    ],
+    "the board": [
+        ("normal! $", "SE 2"),
+        ("ClaudeSessions board", "NE 2"),
+        ("only", ""),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", IN_USE)
+def test_it_covers_nothing_that_is_in_use(shared: Editors, version: str, name: str) -> None:
+    """The float is in the other corner then, smaller, or hidden."""
+    editor = shared(version, UNCOUNTED, columns=80, lines=30)
     host = Host(editor, ALONE)
+    host.push()
+    editor.lua("_G.others = {}")
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(79), 'y' })")
     host.push(blocked())
     stands(editor, "NE 2")
-    editor.press("$")
-    stands(editor, "SE 2")
-    editor.press("0")
-    stands(editor, "SE 2")  # it stays where it is if that is free
-    editor.lua(OTHER, {"row": 20, "col": 60, "width": 20, "height": 5})
-    stands(editor, "NE 2")
-    editor.lua(SHUT)
-    editor.lua(OTHER, {"row": 0, "col": 78, "width": 2, "height": 29, "focusable": False})
-    stands(editor, "NE 2")  # a scrollbar
-    editor.lua(SHUT)
-    editor.lua(OTHER, {"row": 2, "col": 0, "width": 80, "height": 24, "focusable": True})
-    stands(editor, "SE 1")  # two rows are left above, but the cursor is there
-    editor.lua(SHUT)
-    stands(editor, "SE 2")
-    editor.command("ClaudeSessions board")
-    stands(editor, "NE 2")
-    editor.command("only")
-    stands(editor, "")
-    editor.command("20vnew | set nowinfixbuf")
+    for happens, corner in IN_USE[name]:
+        if isinstance(happens, dict):
+            editor.lua(OTHER, happens)
+        elif happens == SHUT:
+            editor.lua(SHUT)
+        else:
+            editor.command(happens)
+        stands(editor, corner)
+    assert editor.messages() == ""
+
+
+def test_it_covers_no_terminal_that_asks(nvim: Editors, version: str) -> None:
+    """The float stays beside the terminal, or is hidden; not once the session works again."""
+    editor = nvim(version, UNCOUNTED, columns=80, lines=30)
+    host = Host(editor, ALONE)
+    editor.command("20vnew")
     tty = editor.lua(TERMINAL)
     host.push(blocked(), blocked("web", tty=tty, ago=9))
-    editor.command("wincmd p | enew! | set nowinfixbuf")
+    editor.command("wincmd p")
     stands(editor, "NE 4")
     editor.command("wincmd r")
     stands(editor, "")

@@ -94,9 +94,9 @@ def opened(editor: Editor, *sessions: dict[str, Any], name: str = "dotfiles", **
 
 
 @pytest.mark.parametrize("columns", [60, 100, 200])
-def test_a_reply_at_any_width(nvim: Editors, screen: Screens, columns: int) -> None:
+def test_a_reply_at_any_width(shared: Editors, screen: Screens, columns: int) -> None:
     """The title, what it was about, the prompt, the Markdown, the files."""
-    editor = nvim(config=CALM, columns=columns, lines=36)
+    editor = shared(config=CALM, columns=columns, lines=36)
     opened(editor)
     screen.matches(editor, f"reply_{columns}")
 
@@ -110,9 +110,9 @@ def diff_shown(editor: Editor) -> None:
     editor.command("tabonly")
 
 
-def test_its_files_are_compared(nvim: Editors, version: str) -> None:
+def test_its_files_are_compared(shared: Editors, version: str) -> None:
     """The one under the cursor, in a tab page; or it says why not."""
-    editor = nvim(version, CALM, columns=70, lines=40)
+    editor = shared(version, CALM, columns=70, lines=40)
     opened(editor)
     editor.press("gd")
     editor.shows("Put the cursor on a file, then press the key again.")
@@ -134,9 +134,9 @@ def test_its_files_are_compared(nvim: Editors, version: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "evidence"), [("d", "goto"), ("s", "snooze"), ("q", None), ("<Esc>", None)]
 )
-def test_it_is_left_as_a_request_is(nvim: Editors, keys: str, evidence: str | None) -> None:
+def test_it_is_left_as_a_request_is(shared: Editors, keys: str, evidence: str | None) -> None:
     """Seen, snoozed or neither; what would answer a request does nothing."""
-    editor = nvim(config=CALM, columns=70, lines=40)
+    editor = shared(config=CALM, columns=70, lines=40)
     opened(editor)
     editor.press("APDS123iucx~")
     pressed(editor)
@@ -148,9 +148,9 @@ def test_it_is_left_as_a_request_is(nvim: Editors, keys: str, evidence: str | No
     assert editor.messages().strip() == ""
 
 
-def test_it_says_that_the_session_went_on(nvim: Editors) -> None:
+def test_it_says_that_the_session_went_on(shared: Editors) -> None:
     """What is read stays; so it does when the session has ended."""
-    editor = nvim(config=CALM, columns=70, lines=40)
+    editor = shared(config=CALM, columns=70, lines=40)
     host = opened(editor)
     host.push(session("working", "dotfiles", project="dotfiles"))
     editor.shows("It has gone on since then.")
@@ -166,8 +166,8 @@ def test_it_says_that_the_session_went_on(nvim: Editors) -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "K"])
-def test_the_board_opens_it(nvim: Editors, key: str) -> None:
-    editor = nvim(config=CALM, columns=100, lines=40)
+def test_the_board_opens_it(shared: Editors, key: str) -> None:
+    editor = shared(config=CALM, columns=100, lines=40)
     host = Host(editor)
     editor.lua(PLAYED, {"dotfiles": turn()})
     host.push(resting("dotfiles", last_message="nothing more"))
@@ -182,9 +182,9 @@ def test_the_board_opens_it(nvim: Editors, key: str) -> None:
     editor.shows(nothing)
 
 
-def test_a_hostile_reply_stays_in_its_rows(nvim: Editors) -> None:
+def test_a_hostile_reply_stays_in_its_rows(shared: Editors) -> None:
     """Nothing of it acts on the screen; a huge one opens at once."""
-    editor = nvim(config=CALM, columns=70, lines=40)
+    editor = shared(config=CALM, columns=70, lines=40)
     text = (
         "The prompt is one line now\n\x1b[2J\u202eabc\x00\ttab\n" + "x" * 30_000 + "\n```\n" * 2000
     )
@@ -220,10 +220,10 @@ def wrote(editor: Editor, name: str, text: str) -> None:
     editor.hides(f" to {name}")
 
 
-def test_what_comes_next_is_written_from_there(nvim: Editors, version: str) -> None:
+def test_what_comes_next_is_written_from_there(shared: Editors, version: str) -> None:
     """The view closes once it was sent; until then it stays, also if the session goes on."""
-    editor = nvim(version, CALM, columns=72, lines=40)
-    host = opened(editor)
+    editor = shared(version, CALM, columns=72, lines=40)
+    opened(editor)
     editor.lua(TAKES)
     editor.shows("r write")
     editor.press("r")
@@ -238,8 +238,17 @@ def test_what_comes_next_is_written_from_there(nvim: Editors, version: str) -> N
     sent = [given for what, given in editor.lua("return asked") if what == "send"]
     assert sent == [{"session_id": "dotfiles", "text": "now bash", "submit": True}]
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+    assert editor.messages().strip() == ""
 
-    # One after the other.
+
+def test_in_a_triage_what_comes_next_is_written_one_after_the_other(
+    shared: Editors, version: str
+) -> None:
+    """Each reply that was answered with a text counts as sent."""
+    editor = shared(version, CALM, columns=72, lines=40)
+    host = opened(editor)
+    editor.lua(TAKES)
+    editor.press("q")
     two = [resting("one", ago=90), resting("two", ago=60)]
     editor.lua("for n in ('one two'):gmatch('%a+') do turns[n] = turns.dotfiles end")
     host.push(*two)
@@ -266,9 +275,9 @@ def played(editor: Editor, asking: list[dict[str, Any]], done: list[dict[str, An
     editor.lua(both, {each["session_id"]: turn(text=each["session_id"]) for each in done})
 
 
-def test_a_triage_of_all_goes_on_with_replies(nvim: Editors, version: str) -> None:
+def test_a_triage_of_all_goes_on_with_replies(shared: Editors, version: str) -> None:
     """First those that ask; then each reply, one deliberate key each; muted ones are left out."""
-    editor = nvim(version, CALM, columns=72, lines=40)
+    editor = shared(version, CALM, columns=72, lines=40)
     host = Host(editor)
     editor.lua(SAID)
     many = [asks(f"p{n}", ago=100 - n) for n in range(2)]
@@ -296,9 +305,9 @@ def test_a_triage_of_all_goes_on_with_replies(nvim: Editors, version: str) -> No
     said(editor, 'no "triage some"')
 
 
-def test_twenty_sessions_take_one_key_each(nvim: Editors) -> None:
+def test_twenty_sessions_take_one_key_each(shared: Editors) -> None:
     """Eight that ask, twelve that are done."""
-    editor = nvim(config=CALM, columns=72, lines=40)
+    editor = shared(config=CALM, columns=72, lines=40)
     host = Host(editor)
     editor.lua(SAID)
     now = time.time()

@@ -40,6 +40,7 @@ def opened(
 def test_every_view_opens_where_no_buffer_can_be_changed(nvim: Editors, version: str) -> None:
     """`nvim -M` makes new buffers that cannot be changed."""
     editor = opened(nvim, version, args=["-M"])
+    play(editor)  # whoever asks for a preview gets a reply
     editor.command("ClaudeSessions board")
     for keys, seen, close in (
         ("g?", "go to the session; fold a heading", "q"),
