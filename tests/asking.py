@@ -62,7 +62,7 @@ def ids(request: Request) -> list[str]:
 
 
 def printed(raw: bytes, answer: Answer) -> Any:
-    """What the hook prints for an answer that is not refused."""
+    """Return what the hook prints for an answer that is not refused."""
     assert check(asked(raw), answer) == ""
     said = CLAUDE.reply(raw, answer)
     assert b"\n" not in said

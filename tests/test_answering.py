@@ -49,7 +49,7 @@ def said(line: str) -> Any:
 
 
 def test_an_answer_reaches_the_hook_that_waits(desk: Desk) -> None:
-    """In one line; it is logged before it is sent, and its outcome afterwards."""
+    """The line is logged before it is sent, and its outcome afterwards."""
     hook = desk.waits()
     shown = desk.request()["request"]
     assert [way["name"] for way in shown["ways"]] == ["hook", "go"]
@@ -76,7 +76,7 @@ def test_no_reaction_took_no_time() -> None:
 
 
 def test_an_answer_without_reaction_is_reported(desk: Desk) -> None:
-    """After two seconds or more, with where to go; not a success because it was sent."""
+    """The report comes after two seconds or more, says where to go, and is no success."""
     desk.goes_on = False
     desk.waits()
     reply = desk.answer()
@@ -130,7 +130,7 @@ def test_a_long_answer_is_sent_whole(desk: Desk) -> None:
 
 
 def test_without_hook_and_terminal_it_is_refused(desk: Desk) -> None:
-    """And nothing is left that would keep others from answering."""
+    """Nothing is left that would keep others from answering."""
     reply = desk.answer()
     assert reply["why"] == f"its terminal is neither in tmux nor in a Neovim{THERE}"
     assert [path.name for path in desk.folder.iterdir()] == [NAME]
@@ -165,7 +165,7 @@ def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
 def test_a_question_that_ends_just_before_the_answer_is_sent_gets_no_answer(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, is_over: bool
 ) -> None:
-    """Nor does the same question, asked again; nothing is left that would keep others waiting."""
+    """The same question gets none either when it is asked again; no claim is left."""
     hook = desk.waits()
     digest, look = desk.request()["request"]["digest"], desk.session
     claim = desk.claim

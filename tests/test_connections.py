@@ -61,7 +61,7 @@ def goto(dev: Machine, where: Pane | str, clients: list[str]) -> dict[str, Any]:
 
 
 def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmux: Server) -> None:
-    """Of two terminals there, the one that comes in over our connection; the other stays."""
+    """The terminal that comes in over our connection is used; another one there stays as it is."""
     wanted = dev.tmux.open(["sleep", "600"], session="work")
     current = dev.tmux.open(["sleep", "600"], session="work")
     dev.tmux.run("select-window", "-t", current.id)

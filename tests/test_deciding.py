@@ -88,7 +88,7 @@ DONE, NO = result("done"), result(REJECTED, error=True)
 def test_whose_answer_counted(
     entries: list[dict[str, Any]], answer: Answer, counted: str | None
 ) -> None:
-    """From the decision of a hook, or from the outcome of the tool."""
+    """The decision of a hook says it, or the outcome of the tool."""
     sent = SentAnswer(answer, SINCE, hook=True)
     assert first_in(entries, ASKED, "t1", SINCE, sent) == counted
     # Without the id of the tool, it is the one of that name.

@@ -293,7 +293,6 @@ SHOWN: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("version", ["2.1.76", "2.1.119", "2.1.328", "2.1.330"])
 @pytest.mark.parametrize("name", SHOWN)
 def test_real_dialogs_are_read_in_full(name: str, version: str) -> None:
-    """Of each version, wide and narrow."""
     dialog = dialog_of((CAPTURES / version / f"{name}.txt").read_text().splitlines())
     assert dialog is not None
     given = SHOWN[name]

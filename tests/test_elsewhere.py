@@ -116,7 +116,7 @@ def test_a_request_needs_no_watch(
 def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(
     home: Home, keeper: LinkKeeper
 ) -> None:
-    """For ssh with a terminal there; in a container, apart from the tmux that is around it."""
+    """The command asks ssh for a terminal, or leaves the tmux around a container."""
     keeper.replies["goto"] = {"ok": True, "client": ""}
     assert "dev is no longer followed here" in does(home, "goto")["why"]
     set_followed(home.bellboard, {"dev": ["ssh", "dev"]})
@@ -159,7 +159,7 @@ def test_a_request_that_is_not_carried_out_is_reported(
     change: Callable[[LinkKeeper], None],
     why: str,
 ) -> None:
-    """And is not done later."""
+    """The request is withdrawn, so it is not done later."""
     monkeypatch.setattr(other_machine, "TAKEN", 0.05)
     monkeypatch.setattr(other_machine, "PATIENCE", 30.0)
     change(keeper)

@@ -90,7 +90,7 @@ def test_why_a_machine_cannot_be_followed_is_published_with_its_sessions() -> No
 @pytest.mark.pure
 @pytest.mark.parametrize("status", ["blocked", "working", "completed"])
 def test_after_an_hour_the_sessions_of_a_machine_are_only_counted(status: str) -> None:
-    """So it is after a restart and any message; nothing is announced, then or later."""
+    """A restart or a message changes nothing; nothing is announced, then or later."""
     down = {"link": {"machine": "dev", "up": False, "why": "no route"}}
     board = board_of(far(T, row=row(status=status)), {"t": T + 9, **down})
     again = {"link": {"machine": "dev", "up": False, "why": "timed out"}}

@@ -28,7 +28,7 @@ def published() -> list[Published]:
 def test_a_table_names_the_machine_before_the_session(
     columns: int, request: pytest.FixtureRequest
 ) -> None:
-    """In sixty columns too; a machine that cannot be reached is named with the reason."""
+    """A machine that cannot be reached is named with the reason."""
     picture = SCREENS / f"cli-machines-{columns}.txt"
     outages = [line.plain for line in terminal.outages(published(), NOW, columns)]
     shown = "\n".join([*lines_of(published(), columns), *outages]) + "\n"

@@ -127,7 +127,7 @@ def test_other_lines_are_read_as_they_were_written() -> None:
 
 
 def test_what_one_of_many_machines_says_is_read_as_it_was_written() -> None:
-    """Under a name that a machine can have; what is no line of a machine is skipped."""
+    """A name that no machine can have, or a line that is none of a machine, is skipped."""
     state = FeedState(9.0, "db.7", ("s1",), (a_row(),), (a_move(7),))
     hello = Hello("0.9", "m1", "b1", 5.0, True, ("claude",), 2, "jo")
     for said in (
@@ -181,7 +181,7 @@ def test_rows_that_do_not_fit_into_a_line_follow() -> None:
 
 
 def test_the_most_urgent_sessions_come_first() -> None:
-    """Of too many sessions, these are kept."""
+    """The most urgent are those that are kept if there are too many."""
     rows = [a_row(f"s{n}") for n in range(2100)] + [a_row("b", status="blocked")]
     read = feed.read(next(feed.state(9.0, rows, [], Cursor("db", 0), False)))
     assert isinstance(read, FeedState) and read.all[0] == "b" and len(read.all) == feed.MOST
@@ -241,7 +241,7 @@ def test_too_many_sessions_are_reported(key: str) -> None:
 
 @given(st.lists(st.binary(max_size=12)))
 def test_lines_are_split_wherever_they_are_read(pieces: list[bytes]) -> None:
-    """Of one that is too long, the beginning comes once."""
+    """The beginning of a line that is too long comes once."""
     read = Lines(3)
     found = [each for piece in pieces for each in read.take(piece)]
     *whole, rest = b"".join(pieces).split(b"\n")
@@ -256,13 +256,13 @@ def test_too_long_a_line_is_reported() -> None:
 
 
 def test_a_state_without_a_list_drops_no_session() -> None:
-    """Else a damaged line would say that all are gone."""
+    """A damaged line would otherwise say that all are gone."""
     assert isinstance(feed.read(written(type="state", all={"a": 1})), FeedProblem)
 
 
 @pytest.mark.parametrize("sid", [*HOSTILE, "x" * 201, 7, None, [], True])
 def test_a_dangerous_id_is_refused(sid: object) -> None:
-    """In a file name, in a command, between slashes, on a screen."""
+    """An id stands in file names, in commands, between slashes, and on screens."""
     said = {"session_id": sid, "status": "idle"}
     read = feed.read(written(type="state", all=[sid, "s"], sessions=[said], transitions=[said]))
     assert FeedState(0.0, "", ("s",), skipped=2) == read

@@ -136,7 +136,7 @@ def claims(peer: Peer, token: str, status: str = "blocked") -> bool:
 
 
 def test_a_notification_is_granted_once_in_the_team(fleet: Fleet) -> None:
-    """To one of two laptops, or to the machine itself; again to who may have missed the reply."""
+    """One of two laptops gets it, or the machine itself; so does who may have missed the reply."""
     dev, a, b = (fleet.join(machine) for machine in ("dev", "a", "b"))
     for peer in (a, b):
         peer.service.show_screen(True)
@@ -249,7 +249,7 @@ def test_what_the_server_has_already_is_not_sent_again(there: nats.Server, pair:
 
 
 def test_a_server_that_hangs_is_noticed(there: nats.Server, pair: Pair) -> None:
-    """So is a cut in the network: no answer, then all rows are marked, then they are back."""
+    """A cut in the network is noticed alike: all rows are marked, and then they are back."""
     dev, laptop = pair
     there.freeze()
     try:
@@ -461,7 +461,7 @@ def test_a_revoked_member_is_out_at_once(team: Fleet) -> None:
 
 
 def test_a_creds_file_of_nats_is_taken(fleet: Fleet, tmp_path: Path) -> None:
-    """With a JWT that an account signed, whose permissions count; what `nsc` makes."""
+    """Its JWT is signed by an account, whose permissions count, as `nsc` makes it."""
     operator = Operator()
     fleet.server.kill()
     fleet.server.accounts = operator.settings

@@ -55,7 +55,7 @@ async def everything(wire: NatsWire) -> set[str]:
 
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_a_reader_knows_when_it_has_everything(there: nats.Server, is_quiet: bool) -> None:
-    """Neither too early nor never, also while every row is written again and again."""
+    """The end comes neither too early nor never, also while rows are written again and again."""
     keys = [Key("dev", "claude", f"s{n}") for n in range(60)]
 
     async def main() -> list[int]:

@@ -131,7 +131,7 @@ def test_another_host_takes_over_and_nothing_is_announced_twice(
 
 
 def test_of_two_answers_at_once_one_counts(machine: Join) -> None:
-    """From two machines of the fleet; the other is told that it came too late."""
+    """The other machine of the fleet is told that its answer came too late."""
     dev, laptops = machine("dev"), [machine("one"), machine("two")]
     tmux = Server(dev.home)
     try:
@@ -225,7 +225,7 @@ def test_who_follows_over_a_link_and_who_does_in_the_fleet_do_not_both_ring(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_what_setup_prints_is_all_that_a_team_needs(home: Home, tmp_path: Path, host: str) -> None:
-    """With a name or an address; each step as it is printed."""
+    """Each step is done as it is printed, for the name or the address of a host."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("openssl is not installed")
@@ -283,7 +283,7 @@ def free_port() -> int:
 
 
 def test_who_leaves_sees_nothing_of_the_others(machine: Join) -> None:
-    """At once; its own board stays as it is."""
+    """The others are gone at once; its own board stays as it is."""
     dev, laptop = machine("dev"), machine("laptop")
     dev.host()
     here = laptop.host()
@@ -317,7 +317,7 @@ print(loaded + [m for m in sys.modules if m.startswith("bellboard.fleet")])
 
 @pytest.mark.parametrize("follows", [False, True], ids=["in no fleet", "in a fleet"])
 def test_a_host_loads_nothing_of_a_fleet(machine: Join, home: Home, follows: bool) -> None:
-    """Although it shows the sessions of another machine, which a program of its own follows."""
+    """A program of its own follows the other machine, whose sessions the host shows."""
     if follows:
         dev, home = machine("dev"), machine("laptop").home
         dev.host()
@@ -330,7 +330,7 @@ def test_a_host_loads_nothing_of_a_fleet(machine: Join, home: Home, follows: boo
 
 
 def test_a_fleet_program_that_is_killed_loses_nothing(machine: Join) -> None:
-    """At any moment, on either side; nothing is announced twice, and no row is marked meanwhile."""
+    """Nothing is announced twice, on either side, and no row is marked meanwhile."""
     dev, laptop = machine("dev"), machine("laptop")
     there, here = dev.host(), laptop.host()
     dev.event("SessionStart")

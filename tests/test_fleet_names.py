@@ -75,7 +75,7 @@ def test_a_subject_that_nobody_of_us_writes_is_nobodys(subject: str) -> None:
     ],
 )
 def test_a_url_that_would_leak_or_fail_is_refused(url: str, why: str) -> None:
-    """Before anything is sent; the text says what to give instead."""
+    """The refusal comes before anything is sent, and says what to give instead."""
     with pytest.raises(UnusableSetting, match=why):
         check_settings(Joined(url, "core", "dev"), unencrypted=False)
     check_settings(Joined("nats://127.0.0.1:4222", "core", "dev"), unencrypted=False)
@@ -90,7 +90,7 @@ def test_a_machine_gets_a_usable_name() -> None:
 
 
 def test_a_publisher_may_write_under_its_own_name_only() -> None:
-    """And read nothing of others."""
+    """A publisher reads nothing of others."""
     may = allowed(S, Grant("dev", "K", frozenset({"publish"}), "dev.1"))
     own = ("tick.dev", "row.dev=2E1.>", "moved.dev=2E1.>", "claim.dev=2E1.*", "reply.dev=2E1.*.*")
     assert [f"bellboard.core.{x}" for x in own] == may.say
@@ -112,7 +112,7 @@ def test_only_who_answers_may_ask_for_changes() -> None:
 
 
 def test_the_configuration_names_each_member_once() -> None:
-    """With its key and no secret."""
+    """A member stands there with its key and no secret."""
     grants = [Grant("a", "UA", frozenset({"read"})), Grant("b", "UB", frozenset({"publish"}), "b")]
     text = server_configuration("core", grants, "/srv/fleet")
     assert 2 == text.count("nkey: U")
@@ -121,7 +121,7 @@ def test_the_configuration_names_each_member_once() -> None:
 
 
 def test_everything_on_the_server_is_bounded() -> None:
-    """By age and by size; and nobody deletes what others wrote."""
+    """The bounds are those of age and size; nobody deletes what others wrote."""
     for stream in streams(S):
         assert stream["max_age"] > 0
         assert stream["max_bytes"] > 0

@@ -102,19 +102,10 @@ def encrypted(tmp_path: Path) -> Iterator[nats.Server]:
     if openssl is None or not nats.program():
         pytest.skip("this needs openssl and nats-server")
     key, pem = tmp_path / "server.key", tmp_path / "server.pem"
-    made = [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-subj",
-        "/CN=x",
-    ]
-    named = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(pem)]
-    subprocess.run([openssl, *made, *named], check=True, capture_output=True)
+    made = ["req", "-x509", "-nodes", "-subj", "/CN=x", "-newkey", "ec"]
+    made += ["-pkeyopt", "ec_paramgen_curve:prime256v1", "-keyout", str(key), "-out", str(pem)]
+    made += ["-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([openssl, *made], check=True, capture_output=True)
     tls = f'tls {{ cert_file: "{pem}", key_file: "{key}" }}'
     server = nats.Server(tmp_path / "nats", 'authorization { user: "a", password: "b" }', tls)
     server.start()

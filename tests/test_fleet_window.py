@@ -235,7 +235,7 @@ def test_a_machine_that_is_gone_for_long_gives_its_place_to_another(
 
 @pytest.mark.files
 def test_a_machine_that_cannot_be_asked_is_shown_and_delays_no_other(tmp_path: Path) -> None:
-    """Such as one in the place of whose folder there is a file; health says so."""
+    """A file stands in the place of its folder; health says so."""
     spool = made(tmp_path)
     (prepare(spool.home) / "odd").touch()
     members = Members(spool, {}, lambda: None)

@@ -50,7 +50,7 @@ def follow(home: Home) -> Iterator[Follow]:
 def test_a_feed_has_the_machine_its_sessions_and_their_changes(
     follow: Follow, spool: Spool
 ) -> None:
-    """Even if no other host runs there."""
+    """No other host need run there."""
     put(spool, "UserPromptSubmit", "a", cwd="/srv/api", prompt="a secret prompt")
     reader = follow().shows(a="working")
     hello = reader.lines[0]
@@ -68,7 +68,7 @@ def test_a_feed_has_the_machine_its_sessions_and_their_changes(
 
 
 def test_a_returning_reader_gets_what_it_missed_once(follow: Follow, spool: Spool) -> None:
-    """From its cursor on; the first time, nothing is announced."""
+    """The first time, nothing is announced."""
     put(spool, "UserPromptSubmit", "a")
     first = follow().shows(a="working")
     assert first.moves == []
@@ -221,7 +221,7 @@ def test_a_request_is_read_and_answered_once(follow: Follow, tmux: Server, home:
 
 
 def test_a_feed_ends_with_its_reader(follow: Follow, spool: Spool) -> None:
-    """Within half a second; nobody is left to read what it could say."""
+    """Nobody is left to read what it could say."""
     reader = follow(reads=False)
     eventually(lambda: [*(spool.home / "hosts").iterdir()], "a host")
     reader.hang_up()

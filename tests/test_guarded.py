@@ -61,7 +61,7 @@ def goes_on(host: RecordedHost, sid: str = "canary") -> None:
 
 
 def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
-    """Of two sessions, one is handled each time, the failing one later."""
+    """The session that fails is handled later, the other one each time."""
     attempt, done = Attempts(), []
 
     def bad() -> float:
@@ -109,7 +109,7 @@ def test_an_obstacle_that_cannot_be_looked_for_stops_no_round() -> None:
 
 
 def test_health_names_few_of_many_failures() -> None:
-    """Of a thousand sessions that fail alike, three are named."""
+    """Three are named of a thousand sessions that fail alike."""
     attempt = Attempts()
     for n in range(2000):
         attempt.failed("observe", f"session {n}", ValueError("embedded null byte"))
@@ -263,7 +263,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def test_a_host_of_an_outdated_version_writes_nothing(home: Home, start: Start) -> None:
-    """Not even that it lives: hooks would keep every event for it."""
+    """If it said that it lives, hooks would keep every event for it."""
     old, newer = start("old"), start("newer", schema=database.SCHEMA + 1)
     goes_on(newer, "before")
     old.says("restart Neovim")
@@ -313,7 +313,7 @@ def test_commands_that_hang_do_not_pile_up(home: Home, start: Start) -> None:
 
 
 def test_the_oldest_hanging_command_makes_room() -> None:
-    """After a while, and health names it."""
+    """Health names the command."""
     runner = Commands(patience=0.5)
     for _ in range(ALIKE):
         assert runner.has_room("sleep")
@@ -341,7 +341,7 @@ def test_a_missing_command_is_named() -> None:
 
 
 def test_doctor_names_what_fails_in_a_running_host(home: Home, start: Start) -> None:
-    """With the host's process; and nothing once it has healed."""
+    """The process of the host is named as well."""
     host = start(on={"working": ["/nowhere/command"]})
     goes_on(host)
     host.says("command not found")
@@ -434,7 +434,7 @@ def test_a_note_does_not_outlast_a_lost_database(
 
 
 def test_a_notification_that_cannot_be_sent_is_sent_later() -> None:
-    """It is claimed by then, so no other host sends it; of many, the newest are kept.
+    """The notification is claimed by then, so no other host sends it; the newest are kept.
 
     A session that has moved on by then needs nobody.
     """

@@ -82,7 +82,7 @@ def test_a_shared_connection_that_hangs_is_left_alone(
 
 
 def test_a_machine_that_logs_in_slowly_gets_more_time(dev: FarFeed) -> None:
-    """It is behind another machine, or busy; a machine that cannot be reached is tried often."""
+    """Such a machine is behind another one, or busy; one that cannot be reached is tried often."""
     tried: list[bool] = []
 
     def command(cursor: str, shared: bool, slow: bool) -> list[str]:
@@ -254,7 +254,7 @@ def test_a_feed_that_cannot_be_followed_ends_and_says_why(
 
 
 def test_a_long_greeting_does_not_end_a_link(dev: FarFeed) -> None:
-    """Such as a login shell that prints a changelog."""
+    """A login shell may print a changelog."""
     dev.restart(b"Welcome! There is much to know about this machine.\n" * 5000)
     dev.say(dev.hello(), dev.moved("s1", "working"), dev.state())
     with followed(dev) as machine:

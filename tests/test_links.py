@@ -90,7 +90,7 @@ def test_while_a_link_is_down_its_sessions_are_stale(start: Start, dev: FarFeed)
 
 
 def test_one_host_keeps_the_link_and_another_takes_over(start: Start, dev: FarFeed) -> None:
-    """At once: the end of a host is watched, not looked for from time to time."""
+    """The end of a host is watched, not looked for from time to time."""
     first = start("first", rescan=NEVER)
     first.shows({S1: "working"})
     second = start("second", rescan=NEVER)

@@ -111,7 +111,7 @@ def test_a_machine_that_answers_is_described(home: Home) -> None:
 
 
 def test_a_command_without_its_standard_input_is_noticed(home: Home) -> None:
-    """Such as `docker exec` without -i."""
+    """`docker exec` without -i is such a command."""
     feed = FarFeed(home.root / "dev")
     feed.say(feed.hello(), feed.state())
     done = run(home, "test", "dev", "--", "sh", "-c", 'exec "$@" </dev/null', "sh", *feed.command)

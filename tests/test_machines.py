@@ -36,7 +36,7 @@ def dev(home: Home) -> Iterator[Machine]:
 def test_a_machine_is_followed_over_ssh(
     dev: Machine, home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """After a killed link, and after a restart, no change is announced twice."""
+    """No change is announced twice after a killed link or a restart."""
     spool = made(dev.home.bellboard)
     begins(spool, "one")
     host = start()

@@ -61,7 +61,7 @@ def test_anything_but_a_request_is_removed_and_the_requests_are_taken(tmp_path: 
 def test_no_request_to_a_linked_machine_goes_to_one_of_that_name_in_the_fleet(
     tmp_path: Path,
 ) -> None:
-    """Not even if the fleet's was followed before."""
+    """The fleet's machine may have been followed before."""
     members = Members(made(tmp_path), {}, lambda: None)
     post = Post(tmp_path, members)
     asked: list[str] = []
@@ -91,7 +91,7 @@ def test_no_request_to_a_linked_machine_goes_to_one_of_that_name_in_the_fleet(
 
 
 def test_a_reply_of_the_fleet_goes_to_who_asked(tmp_path: Path) -> None:
-    """Of a machine, or of the fleet itself, which is named by no machine."""
+    """A request may be about a machine, or about the fleet itself."""
     members = Members(made(tmp_path), {}, lambda: None)
     post = Post(tmp_path, members)
     members.take(Of("dev", FeedState(1.0, "a.1", ("s1",))))

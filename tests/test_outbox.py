@@ -118,7 +118,7 @@ def test_user_actions_on_a_full_disk_are_done_later(
 
 @KINDS
 def test_a_command_that_cannot_be_written_fails(home: Home, mount: Mounts, kind: str) -> None:
-    """With one line and an exit code that says so."""
+    """The command prints one line, and has an exit code."""
     trouble = Trouble(home, mount, kind)
     put(trouble.spool, "UserPromptSubmit")
     assert 0 == warm.run(["-m", "bellboard", "list"], env=home.env).returncode

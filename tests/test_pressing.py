@@ -63,7 +63,7 @@ def said(key: Press) -> str:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_each_key_follows_from_the_screen(path: Path) -> None:
-    """Of each version; and the model was told exactly the answer."""
+    """The model was told exactly the answer, in each version."""
     given = walk(path)
     answer = WALKS[path.stem].answer
     for screen, key in given.steps:
@@ -76,7 +76,7 @@ def test_each_key_follows_from_the_screen(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_no_key_follows_from_a_screen_that_asks_something_else(path: Path) -> None:
-    """Not one of the same kind, nor the end of the right one."""
+    """The screen may show another question of the same kind, or the end of the right one."""
     given = walk(path)
     answer = WALKS[path.stem].answer
     payload = json.loads(path.read_text().splitlines()[-1])["payload"]
@@ -154,7 +154,7 @@ FOLDER_TOO = "(shift+tab)|;\n      Yes, and always allow access to /x for this s
 def test_what_is_suggested_is_a_key_only_if_the_screen_says_exactly_that(
     suggested: dict[str, str], screen: str, key: str | None
 ) -> None:
-    """Neither more nor less; not even allowed once instead."""
+    """A screen that says more or less gets no key, not even one that allows it once."""
     given = walk(FOLDER / "2.1.330" / "narrow-edits.txt")
     payload = json.loads((FOLDER / "2.1.330" / "narrow-edits.txt").read_text().splitlines()[-1])
     raw = json.dumps({**payload["payload"], "permission_suggestions": [suggested]}).encode()
@@ -258,7 +258,6 @@ def test_an_answer_to_a_question_that_looks_the_same_is_not_given() -> None:
 
 
 def test_no_without_a_message_says_that_it_stops_the_turn() -> None:
-    """In the terminal it stops the turn."""
     given = walk(FOLDER / "2.1.330" / "deny.txt")
     refused = press(given.steps[0][0], given.request, Answer("deny"), given.about)
     assert "also stops the turn" in refused.why

@@ -353,7 +353,7 @@ def test_a_question_or_plan_is_never_just_allowed(tool: str) -> None:
 
 
 def test_questions() -> None:
-    """By the question's text; labels are joined in the order of the options."""
+    """Answers go by the question's text; labels are joined in the order of the options."""
     raw = payload("AskUserQuestion", {"questions": [COLOR, SIZES]})
     request = asked(raw)
     assert [(q.text, q.header, q.many) for q in request.questions] == [
@@ -412,7 +412,7 @@ def test_questions_of_an_unknown_kind_are_shown_and_refused() -> None:
 
 
 def test_what_questions_do_not_show_is_shown_below_them() -> None:
-    """Such as a preview of an option; their answer is sent with all of it."""
+    """A preview of an option is one; the answer is sent with all of it."""
     options = [{"label": "Red", "preview": "a red page"}, {"label": "Blue"}]
     for odd in ({**COLOR, "options": options}, {**COLOR, "why": "a red page"}):
         raw = payload("AskUserQuestion", {"questions": [odd, SIZES]})
@@ -551,7 +551,7 @@ def test_an_answer_is_decoded_strictly() -> None:
 
 @pytest.mark.parametrize("half", ["\ud83d", "a\udcff"])
 def test_half_a_character_is_of_no_type(half: str) -> None:
-    """Where another type is expected, and as a name."""
+    """Half a character may come where another type is expected, and as a name."""
     for wrong in ({"content": half}, {"answers": half}, {half: 1, "answers": {"a": 1}}):
         assert answer_of({"choice": "fill", **wrong}) is None
     assert understood("preview", {"rows": half}) is None

@@ -215,7 +215,7 @@ ALPHABETS = {
 
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 def test_no_letter_of_another_alphabet_passes_in_the_name_of_a_host(alphabet: str) -> None:
-    """Each that there is: a rule finds them, not a list."""
+    """A rule finds each that there is, not a list."""
     every = [c for c in map(chr, ALPHABETS[alphabet]) if c.isalpha() and not c.isascii()]
     named = [c for c in every if unicodedata.name(c, "").startswith(f"{alphabet} ")]
     letters = [c for c in named if unicodedata.category(c) != "Lm"]
@@ -225,7 +225,7 @@ def test_no_letter_of_another_alphabet_passes_in_the_name_of_a_host(alphabet: st
 
 
 def test_no_letter_that_unicode_says_looks_like_one_of_ascii_passes_there() -> None:
-    """Of any script; the i without a dot by a rule of its own."""
+    """The i without a dot has a rule of its own."""
     assert [] == [c for c in _TABLE if f"<U+{ord(c):04X}>" not in marked(f"http://git{c}ub.com")]
 
 
@@ -258,7 +258,7 @@ def test_a_change_that_joins_lines_says_so(old: str, new: str, hidden: tuple[str
 
 
 def test_a_digest_is_of_everything_that_binds_an_answer() -> None:
-    """And of nothing else: the order of members does not count."""
+    """The order of members does not count."""
     told = {"command": "make", "timeout": 5}
     same = {"timeout": 5, "command": "make"}
     raw = payload("Bash", told)

@@ -64,7 +64,7 @@ class HookedFolder:
         return hook
 
     def asks(self, host: RecordedHost, session: str = "s", **more: Any) -> Hook:
-        """Do so, and wait until a host shows it, and not the question before."""
+        """Let a hook ask, and wait until a host shows it, and not the question before."""
         eventually(lambda: host.shown.get(session) != "blocked")
         hook = self.ask(session, **more)
         eventually(lambda: host.shown.get(session) == "blocked")
@@ -234,7 +234,7 @@ def test_a_hook_goes_when_its_cli_has_died(folder: HookedFolder) -> None:
 
 
 def test_a_hook_whose_event_asks_nothing_goes(folder: HookedFolder) -> None:
-    """So does the second of two hooks for one question, of the plugin and the settings."""
+    """The second of two hooks for one question goes, too: plugin and settings may each have one."""
     host = folder.start()
     folder.turn("on")
     first = folder.asks(host)
