@@ -146,53 +146,65 @@ end
 """
 
 
-def test_a_key_for_another_window_grants_nothing(nvim: Editors, version: str) -> None:
-    """After the view gets the focus back, its keys count only after a pause."""
-    config = {**CALM, "answer": {"key_delay": 0, "layout": "split"}}
-    editor = nvim(version, config, columns=70, lines=30)
+def beside(shared: Editors, version: str) -> tuple[Editor, int]:
+    """Open the request for a change in a split; return the window of the user, too."""
+    editor = shared(version, CALM, columns=70, lines=30)
+    editor.lua("require('bellboard').setup({ answer = { key_delay = 0, layout = 'split' } })")
     host, api = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(api, "/srv/limits.py", "5", "10"))
     host.push(api)
-    can = "return require('bellboard.answer.keys').can()"
-    go, here = "vim.api.nvim_set_current_win(...)", "return vim.api.nvim_get_current_win()"
-    own = editor.lua(here)
-
-    # A text that is left, and a file that is read slowly, do not take the focus.
+    own = editor.lua("return vim.api.nvim_get_current_win()")
     opened(editor, "edit", "Edit a file")
+    counts(editor)
+    return editor, own
+
+
+def slow_diff(editor: Editor) -> None:
+    """Press the key for the diff, whose file is not read until `release` is called."""
+    editor.lua(SLOW_FILE)
+    editor.press("gd")
+    eventually(lambda: editor.lua("return release ~= nil"), "its file is read")
+
+
+def test_what_comes_late_does_not_take_the_focus(nvim: Editors, version: str) -> None:
+    """A text that is left, and a file that is read slowly."""
+    editor, own = beside(nvim, version)
+    go, here = "vim.api.nvim_set_current_win(...)", "return vim.api.nvim_get_current_win()"
     editor.press("R")
     editor.shows("<C-s> send")
     editor.lua(go, own)
     editor.hides("<C-s> send")
     assert editor.lua(here) == own
     editor.press("<C-w>w")
-    editor.lua(SLOW_FILE)
-    editor.press("gd")
-    eventually(lambda: editor.lua("return release ~= nil"), "its file is read")
+    slow_diff(editor)
     editor.lua(go, own)
     editor.lua("release()")
     assert editor.lua("return { #vim.api.nvim_list_tabpages(), ... }", own) == [1, own]
 
-    # Neovim enters the view because the window of the user was closed; and the diff opens.
-    editor.command("split")
+
+def test_a_key_for_another_window_grants_nothing(shared: Editors, version: str) -> None:
+    """The view that gets the focus as that window is closed has keys only after a pause."""
+    editor, own = beside(shared, version)
+    editor.lua("vim.api.nvim_set_current_win(...)", own)
     editor.lua(WAIT, "split")
-    assert editor.lua(can)
-    editor.press(":quit<CR>:quit<CR>")
-    eventually(lambda: editor.lua(here) != own, "the view")
-    assert not editor.lua(can)
-    editor.press("A")
+    editor.press(":quit<CR>A")
+    editor.shows("edit: Edit a file")
     pressed(editor)
-    assert editor.lua("return answers") == []
-    editor.lua("require('bellboard').setup({ answer = { key_delay = 0, layout = 'split' } })")
-    editor.press("<C-w>w")
-    counts(editor)
+    assert editor.lua("return { #vim.api.nvim_list_wins(), #answers }") == [1, 0]
+
+
+def test_a_view_behind_a_diff_that_was_closed_waits_for_a_pause(
+    nvim: Editors, version: str
+) -> None:
+    editor, _ = beside(nvim, version)
     editor.lua(WAIT, "split")
-    editor.press("gd")
-    eventually(lambda: editor.lua("return release ~= nil"), "its file is read")
+    slow_diff(editor)
     editor.lua("release()")
     eventually(lambda: editor.lua("return vim.wo.diff"), "a diff")
-    editor.command("tabclose")
+    editor.press(":tabclose<CR>A")
     editor.shows("edit: Edit a file")
-    assert not editor.lua(can)
+    pressed(editor)
+    assert editor.lua("return answers") == []
     assert editor.messages() == ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from asked import (
@@ -130,53 +132,99 @@ def test_an_answer_is_shown_where_nothing_can_be_remembered(nvim: Editors, versi
     assert "E739" not in editor.messages()
 
 
-def test_text_is_broken_and_drafts_are_kept(shared: Editors) -> None:
-    """Pure: wide characters, long words, marks; numbers, several options."""
+LINE = "return require('bellboard.answer.rows').line(...)"
+PART = """
+local rows = {}
+require('bellboard.answer.rows').part(..., 40, rows)
+return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "broken"),
+    [
+        ("make all now", 9, ["make all ", "now"]),
+        ("x" * 25, 10, ["x" * 10, "x" * 10, "x" * 5]),
+        ("日本語日本語", 5, ["日本", "語日", "本語"]),
+        ("", 5, [""]),
+    ],
+)
+def test_text_is_broken(shared: Editors, text: str, width: int, broken: list[str]) -> None:
+    """At words, or else wide characters stay whole."""
     editor = shared(config=CALM, columns=80, lines=24)
-    line = "return require('bellboard.answer.rows').line(...)"
-    assert editor.lua(line, "make all now", 9) == ["make all ", "now"]
-    assert editor.lua(line, "x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
-    assert editor.lua(line, "日本語日本語", 5) == ["日本", "語日", "本語"]
-    assert editor.lua(line, "", 5) == [""]
+    assert editor.lua(LINE, text, width) == broken
+
+
+def test_a_long_text_is_broken_at_once_and_whole(shared: Editors) -> None:
+    editor = shared(config=CALM, columns=80, lines=24)
     whole = "é日" * 5000
-    assert "".join(editor.lua(line, whole, 40)) == whole
+    assert "".join(editor.lua(LINE, whole, 40)) == whole
     seconds = """
       local began = os.clock()
       require('bellboard.answer.rows').line(('word and '):rep(200000), 76)
       return os.clock() - began
     """
     assert editor.lua(seconds) < 3  # of this process; 0.1 s, and 15 s if it were quadratic
-    rows = """
-      local rows = {}
-      require('bellboard.answer.rows').part(..., 40, rows)
-      return rows
-    """
+
+
+def diff(old: str, new: str, *warnings: str) -> dict[str, Any]:
+    return {"kind": "diff", "old": old, "new": new, "warnings": list(warnings)}
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        (diff("x", "x\n", "a line break added"), [" ! hidden in it: a line break added "]),
+        (diff("x", "x"), ["  no difference"]),
+        ({"kind": "file", "text": "x\n"}, ["x"]),
+        ({"kind": "file", "text": "x\n\n"}, ["x", ""]),
+        (diff("\tx\n\ty\n", "    x\n\ty\n"), ["⇥   x", "    x", "    y"]),
+    ],
+)
+def test_a_part_of_a_request_shows_what_cannot_be_seen(
+    shared: Editors, part: dict[str, Any], shown: list[str]
+) -> None:
+    """Line breaks at the end, tabs that become blanks, and nothing at all."""
+    editor = shared(config=CALM, columns=80, lines=24)
+    assert [row["text"] for row in editor.lua(PART, part)] == shown
+
+
+def test_hidden_characters_are_marked(shared: Editors) -> None:
+    editor = shared(config=CALM, columns=80, lines=24)
     part = {"kind": "command", "text": "ls <U+202E>x ··", "warnings": ["it turns"]}
-    warning, row = editor.lua(rows, part)
+    warning, row = editor.lua(PART, part)
     assert "hidden in it: it turns" in warning["text"]
     marks = [chunk[0] for chunk in row["chunks"] if chunk[1:] == ["BellboardHidden"]]
     assert marks == ["<U+202E>", "··"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "why"),
+    [
+        ("number", "many", '"many" is not a number'),
+        ("number", "2.5", None),
+        (
+            "integer",
+            "9007199254740993",
+            "9007199254740993 cannot be sent exactly; answer in its terminal",
+        ),
+        ("integer", "9007199254740991", None),
+    ],
+)
+def test_a_number_is_sent_as_it_was_typed(
+    shared: Editors, kind: str, text: str, why: str | None
+) -> None:
+    """A default of another field is sent with it."""
+    editor = shared(config=CALM, columns=80, lines=24)
     draft = """
-      local draft = require('bellboard.answer.draft')
-      local form = { fields = { { name = 'n', type = 'number' }, { name = 's', default = 'x' } } }
+      local draft, kind, text = require('bellboard.answer.draft'), ...
+      local form = { fields = { { name = 'n', type = kind }, { name = 's', default = 'x' } } }
       local made = draft.new(form)
-      local why = draft.set(made, form.fields[1], 1, 'many')
-      return { why, draft.set(made, form.fields[1], 1, '2.5') or '', draft.content(made, form) }
+      return { draft.set(made, form.fields[1], 1, text) or vim.NIL, draft.content(made, form) }
     """
-    huge = """
-      local field = { name = 'n', type = 'integer' }
-      return require('bellboard.answer.draft').set({ values = {} }, field, 1, ...)
-    """
-    assert "cannot be sent exactly" in editor.lua(huge, "9007199254740993")
-    assert editor.lua(huge, "9007199254740991") is None
-    part = {"kind": "diff", "old": "x", "new": "x\n", "warnings": ["a line break added"]}
-    assert len(editor.lua(rows, part)) == 1
-    assert "no difference" in editor.lua(rows, {**part, "new": "x"})[1]["text"]
-    for text, shown in {"x\n": ["x"], "x\n\n": ["x", ""]}.items():
-        assert [row["text"] for row in editor.lua(rows, {"kind": "file", "text": text})] == shown
-    tabs = {"kind": "diff", "old": "\tx\n\ty\n", "new": "    x\n\ty\n"}
-    assert [row["text"] for row in editor.lua(rows, tabs)] == ["⇥   x", "    x", "    y"]
-    assert editor.lua(draft) == ['"many" is not a number', "", {"n": 2.5, "s": "x"}]
+    said, content = editor.lua(draft, kind, text)
+    assert said == why
+    assert content == {"s": "x", **({} if why else {"n": float(text)})}
 
 
 #: A picker as other plugins open it: a float that says nothing about its place among others.
