@@ -6,6 +6,7 @@ Each case compares the servers before and after: only the target of the jump may
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import sys
 import time
@@ -170,25 +171,63 @@ def refused(asker: Any, session: dict[str, Any]) -> str:
     return str(text)
 
 
-def test_a_pane_of_another_session(stage: Terminals) -> None:
-    """Only the client that asked moves; all others stay as they are."""
+#: The session of the agent's pane, what is done before the jump, what else than the client that
+#: asked changes, the session in which that client then shows the pane, and whether it is zoomed.
+LANDINGS: dict[str, tuple[str, list[str], set[str], str, bool]] = {
+    "another session": (
+        "agents",
+        ["new-window -t =agents: sleep 600", "new-window -d -t =agents: sleep 600"],
+        {"session"},
+        "agents",
+        False,
+    ),
+    "another window of the same session": ("work", [], {"session"}, "work", False),
+    "a zoomed window elsewhere": (
+        "agents",
+        ["split-window -d -t {target} sleep 600", "resize-pane -Z -t {target}"],
+        set(),
+        "agents",
+        True,
+    ),
+    "beside it in a zoomed window": (
+        "work",
+        ["join-pane -d -s {target} -t {asker}", "resize-pane -Z -t {asker}"],
+        {"window"},
+        "work",
+        True,
+    ),
+    "a window that two sessions share": (
+        "work",
+        ["new-session -d -t =work -s agents"],
+        {"session"},
+        "work",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("where", LANDINGS)
+def test_a_pane_of_this_server(stage: Terminals, where: str, version: str) -> None:
+    """Only the client that asked moves, and what it must change; the way back is noted."""
+    session, commands, kinds, shown_in, zoomed = LANDINGS[where]
     server = stage.server()
-    asker = stage.seat(server)
-    target = server.open(AGENT, session="agents")
-    server.open(AGENT, session="agents")
+    asker = stage.seat(server, version=version)
+    target = server.open(AGENT, session=session)
     server.open(AGENT, session="other")
-    server.run("select-window", "-t", "=agents:1")
-    first, second = server.attach("work"), server.attach("other")
+    for line in commands:
+        server.run(*line.format(target=target.id, asker=asker.pane.id).split())
+    client, _ = server.attach("work"), server.attach("other")
     before = world(server)
     jump(asker, agent(target))
     after = world(server)
-    windows = {
-        f"session agents {w}"
-        for w in server.run("list-windows", "-t", "=agents", "-F", "#{window_id}").split()
-    }
-    assert moved(before, after) == {f"client {first}"} | windows
-    assert after[f"client {first}"] == f"agents {target.id}"
-    assert after[f"client {second}"].startswith("other ")
+    changed = moved(before, after) - {f"client {client}"}
+    assert {key.split()[0] for key in changed} == kinds
+    assert after[f"client {client}"] == f"{shown_in} {target.id}"
+    assert target.ask("#{window_zoomed_flag}#{pane_active}") == f"{zoomed:d}1"
+    rows = server.run("list-clients", "-F", "#{client_name} #{client_pid}").splitlines()
+    pid = dict(row.split() for row in rows)[client]
+    back = server.run("show-options", "-gv", "@bellboard-back")
+    assert f" {pid}={asker.pane.id}=" in back
 
 
 def test_the_background_process_carries_a_jump_out(stage: Terminals, home: Home) -> None:
@@ -218,48 +257,6 @@ def test_the_background_process_carries_a_jump_out(stage: Terminals, home: Home)
     eventually(lambda: world(server)[f"client {client}"] == f"two {target.id}", "the pane")
 
 
-def test_a_pane_of_another_window_of_the_same_session(stage: Terminals, version: str) -> None:
-    """The window is selected, no client is switched."""
-    server = stage.server()
-    asker = stage.seat(server, version=version)
-    target = server.open(AGENT, session="work")
-    client = server.attach("work")
-    before = world(server)
-    jump(asker, agent(target))
-    after = world(server)
-    assert after[f"client {client}"] == f"work {target.id}"
-    assert {key.split()[0] for key in moved(before, after)} == {"client", "session"}
-    [pid] = server.run("list-clients", "-F", "#{client_pid}").split()
-    assert f" {pid}={asker.pane.id}=" in server.run("show-options", "-gv", "@bellboard-back")
-
-
-def test_a_pane_beside_it_in_a_zoomed_window(stage: Terminals) -> None:
-    """The window stays zoomed, now on the target pane."""
-    server = stage.server()
-    asker = stage.seat(server)
-    server.attach("work")
-    split = ("split-window", "-d", "-t", asker.pane.id, "-P", "-F", "#{pane_id}")
-    target = Pane(server, server.run(*split, "exec sleep 600").strip())
-    server.run("resize-pane", "-Z", "-t", asker.pane.id)
-    assert asker.pane.ask("#{window_zoomed_flag}#{pane_active}") == "11"
-    jump(asker, agent(target))
-    assert target.ask("#{window_zoomed_flag}#{pane_active}") == "11"
-
-
-def test_a_zoomed_window_elsewhere_stays_as_it_is(stage: Terminals) -> None:
-    """The agent's own pane may be the zoomed one."""
-    server = stage.server()
-    asker = stage.seat(server)
-    target = server.open(AGENT, session="agents")
-    server.attach("work")
-    server.run("split-window", "-d", "-t", target.id, "exec sleep 600")
-    server.run("resize-pane", "-Z", "-t", target.id)
-    before = world(server)
-    jump(asker, agent(target))
-    assert {key.split()[0] for key in moved(before, world(server))} == {"client"}
-    assert target.ask("#{window_zoomed_flag}#{pane_active}") == "11"
-
-
 def test_of_two_terminals_only_the_one_that_shows_us_moves(stage: Terminals) -> None:
     """Two clients on one session: the one typed into last is the one that asks."""
     server = stage.server()
@@ -269,18 +266,6 @@ def test_of_two_terminals_only_the_one_that_shows_us_moves(stage: Terminals) -> 
     jump(asker, agent(target))
     shown = {tty: world(server)[f"client {tty}"] for tty in (first, second)}
     assert sorted(shown.values()) == sorted([f"agents {target.id}", f"work {asker.pane.id}"])
-
-
-def test_a_window_that_our_session_has_too_is_shown_in_it(stage: Terminals) -> None:
-    """Grouped sessions share windows: the client stays in its own session."""
-    server = stage.server()
-    target = server.open(AGENT, session="agents")
-    server.run("new-session", "-d", "-t", "=agents", "-s", "work")
-    asker = stage.seat(server)
-    server.run("select-window", "-t", f"=work:{asker.pane.ask('#{window_id}')}")
-    client = server.attach("work")
-    jump(asker, agent(target))
-    assert world(server)[f"client {client}"] == f"work {target.id}"
 
 
 def test_a_pane_of_another_server(stage: Terminals) -> None:
@@ -382,53 +367,41 @@ def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Terminals, nvim:
 # Targets that are gone or do not respond.
 
 
-def test_a_pane_that_is_gone(stage: Terminals) -> None:
-    """No window moves; the message says what is known."""
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("a pane that is gone", "its tmux pane {pane} is gone: {tty}, pid 4711"),
+        ("a number that another pane has now", "its tmux pane {pane} is gone: /dev/pts/9999"),
+        ("a server that is gone", "no server running|error connecting"),
+        ("a server that is suspended", "tmux does not respond"),
+    ],
+)
+def test_a_pane_that_cannot_be_shown(stage: Terminals, state: str, words: str) -> None:
+    """No window moves, and the message says what is known; the editor waits for nobody."""
     server = stage.server()
+    there = stage.server() if "server" in state else server
     asker = stage.seat(server)
-    target = server.open(AGENT, session="agents")
-    server.open(AGENT, session="agents")
+    target = there.open(AGENT, session="agents")
+    there.open(AGENT, session="agents")
     server.attach("work")
     session = agent(target, pid=4711)
-    server.run("kill-pane", "-t", target.id)
+    words = words.format(**session)
+    if state == "a pane that is gone":
+        there.run("kill-pane", "-t", target.id)
+    elif state == "a number that another pane has now":
+        session["tty"] = "/dev/pts/9999"
+    elif state == "a server that is gone":
+        there.close()
     before = world(server)
-    text = refused(asker, session)
-    assert f"its tmux pane {target.id} is gone: {session['tty']}, pid 4711" in text
-    assert moved(before, world(server)) == set()
-
-
-def test_a_reused_pane_number_is_not_jumped_to(stage: Terminals) -> None:
-    """A restarted server counts from 0 again: another terminal is not the session's."""
-    server = stage.server()
-    asker = stage.seat(server)
-    stranger = server.open(AGENT, session="agents")
-    server.attach("work")
-    before = world(server)
-    assert "is gone" in refused(asker, agent(stranger, tty="/dev/pts/9999"))
-    assert moved(before, world(server)) == set()
-
-
-def test_a_server_that_is_gone(stage: Terminals) -> None:
-    """The message is tmux's own."""
-    server, other = stage.server(), stage.server()
-    asker = stage.seat(server)
-    session = agent(other.open(AGENT))
-    other.close()
-    text = refused(asker, session)
-    assert "no server running" in text or "error connecting" in text
-
-
-def test_a_suspended_server(stage: Terminals) -> None:
-    """The server gets one second, and meanwhile the editor stays responsive."""
-    server, other = stage.server(), stage.server()
-    asker = stage.seat(server)
-    session = agent(other.open(AGENT))
-    process = psutil.Process(other.pid)
-    process.suspend()
+    process = psutil.Process(there.pid) if state == "a server that is suspended" else None
+    if process:
+        process.suspend()
     try:
-        assert "tmux does not respond" in refused(asker, session)
+        assert re.search(words, refused(asker, session))
     finally:
-        process.resume()
+        if process:
+            process.resume()
+    assert moved(before, world(server)) == set()
 
 
 @pytest.mark.parametrize(
