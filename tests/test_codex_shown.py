@@ -39,7 +39,7 @@ time.sleep(600)
 """
 
 
-class Terminal:
+class Tui:
     """A TUI of the server, in tmux by its environment."""
 
     def __init__(self, codex: Fake, pane: str, program: str = "codex", *words: str) -> None:
@@ -66,8 +66,8 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(codex: Fake, pane: str = "%1", *how: str) -> Iterator[Terminal]:
-    made = Terminal(codex, pane, *how)
+def terminal(codex: Fake, pane: str = "%1", *how: str) -> Iterator[Tui]:
+    made = Tui(codex, pane, *how)
     try:
         eventually(lambda: bound(codex, made), "the server takes it")
         yield made
@@ -75,7 +75,7 @@ def terminal(codex: Fake, pane: str = "%1", *how: str) -> Iterator[Terminal]:
         made.close()
 
 
-def bound(codex: Fake, made: Terminal) -> bool:
+def bound(codex: Fake, made: Tui) -> bool:
     """Return whether the server has accepted the connection."""
     held = {*processes.descriptors(codex.process.pid)}
     return any(ssh.peer_of(name) in held for name in processes.descriptors(made.process.pid))

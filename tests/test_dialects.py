@@ -57,8 +57,8 @@ def shape_of(name: str, given: Any) -> str:
 PAYLOADS, ENTRIES = said()
 
 
-def decoded(dialect: Agent, payload: bytes, name: str, t: float = T + 5) -> Event:
-    return dialect.event(payload, t, t, Origin(dialect.key), name=name)
+def decoded(dialect: Agent, payload: bytes, name: str) -> Event:
+    return dialect.event(payload, T + 5, T + 5, Origin(dialect.key), name=name)
 
 
 def test_each_agent_is_loaded_by_its_name() -> None:

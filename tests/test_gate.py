@@ -336,12 +336,12 @@ def waits_for(port: int) -> bool:
 # ---------------------------------------------------------------- everything that connects
 
 
-def named(spool: Spool, session: str, pid: int = 0, **named: str) -> None:
+def named(spool: Spool, session: str, **named: str) -> None:
     """Emit a question of an agent whose environment names that address."""
     head = "".join(f"{key}={value}\0" for key, value in named.items())
     asks = {"tool_name": "Bash", "tool_input": {"command": "make"}}
     told = {"session_id": session, "hook_event_name": "PermissionRequest", "cwd": "/srv", **asks}
-    head = f"agent=claude\0event=PermissionRequest\0pid={pid}\0{head}\0"
+    head = f"agent=claude\0event=PermissionRequest\0pid=0\0{head}\0"
     put_raw(spool, MAGIC + head.encode() + json.dumps(told).encode())
 
 

@@ -21,6 +21,7 @@ from bellboard.agents.parts import CUT
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer
 from bellboard.core.session import Session
+from bellboard.storage.event_file import Item
 from bellboard.storage.spool import Spool
 from desk import NAME, Desk
 from rig import node
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.files
 
 OPENCODE, SPEAKS = OpenCode(), OpenCode()
 SESSION = "ses_1"
-PERMISSION = {
+PERMISSION: dict[str, Any] = {
     "type": "permission.asked",
     "properties": {
         "id": "per_1",
@@ -196,6 +197,18 @@ def refused(asked: OpenRequest, reply: bytes = b'{"reply":"once"}') -> str:
     return str(caught.value)
 
 
+def asking(**properties: Any) -> dict[str, Any]:
+    """Return the permission with other properties."""
+    return {**PERMISSION, "properties": {**PERMISSION["properties"], **properties}}
+
+
+def reported(home: Home, count: int | None = None) -> list[Item]:
+    """Return what the spool has, or nothing until it has that many."""
+    spool = Spool(home.bellboard)
+    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    return items if count in (None, len(items)) else []
+
+
 def found(asked: OpenRequest) -> None:
     """Wait until the plugin listens."""
 
@@ -218,7 +231,7 @@ def test_the_plugin_takes_an_answer_to_what_is_asked(started: Any) -> None:
     OPENCODE.answer(asked, said(PERMISSION, "deny", message="Use b"))
     body = {"reply": "reject", "message": "Use b"}
     assert opencode.told() == {"url": "/permission/per_1/reply", "body": body}
-    other = {**PERMISSION, "properties": {**PERMISSION["properties"], "id": "per_2"}}  # type: ignore
+    other = asking(id="per_2")
     assert refused(opencode.about(other)) == "it has already been answered"
     replied = {"requestID": "per_1", "sessionID": SESSION, "reply": "reject"}
     opencode.hears({"type": "permission.replied", "properties": replied})
@@ -263,9 +276,8 @@ def test_an_answer_to_something_else_under_its_id_is_refused(started: Any, home:
     opencode = started()
     opencode.hears(PERMISSION)
     found(opencode.about(PERMISSION))
-    shown = {**PERMISSION["properties"], "patterns": ["ls"]}  # type: ignore
-    for forged in ({**PERMISSION, "properties": shown}, {"properties": {"id": "per_1"}}):
-        why = refused(opencode.about({**PERMISSION, **forged}))
+    for forged in (asking(patterns=["ls"]), {**PERMISSION, "properties": {"id": "per_1"}}):
+        why = refused(opencode.about(forged))
         assert why in ("OpenCode refused it with status 400", "its request is not known exactly")
     assert [path.suffix for path in (home.bellboard / "opencode").iterdir()] == [""]
     OPENCODE.answer(opencode.about(PERMISSION), b'{"reply":"reject"}')
@@ -338,10 +350,8 @@ def test_the_plugin_reports_in_order(started: Any, home: Home) -> None:
     busy = {"sessionID": "ses_2", "status": {"type": "busy"}}
     opencode.hears({"type": "session.status", "properties": busy})
     opencode.hears({"type": "message.part.updated", "properties": {"sessionID": "ses_2"}})
-    opencode.hears({**PERMISSION, "properties": {**PERMISSION["properties"], "sessionID": "ses_2"}})  # type: ignore
-    spool = Spool(home.bellboard)
-    eventually(lambda: len(spool.scan()) == 3)
-    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    opencode.hears(asking(sessionID="ses_2"))
+    items = eventually(lambda: reported(home, 3))
     events = [
         SPEAKS.event(item.payload, item.t, item.t, Origin("opencode", opencode.process.pid))
         for item in items
@@ -359,12 +369,9 @@ def test_what_asks_is_reported_whole_and_nothing_else(started: Any, home: Home) 
     """A cut request cannot be answered from afar; a long text of an error is of no use."""
     opencode, long = started(), "x" * 9000
     failed = {"sessionID": SESSION, "error": {"name": "APIError", "data": {"message": long}}}
-    asks = {**PERMISSION["properties"], "metadata": {"command": long}}  # type: ignore[dict-item]
     opencode.hears({"type": "session.error", "properties": failed})
-    opencode.hears({"type": "permission.asked", "properties": asks})
-    spool = Spool(home.bellboard)
-    eventually(lambda: len(spool.scan()) == 2)
-    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    opencode.hears(asking(metadata={"command": long}))
+    items = eventually(lambda: reported(home, 2))
     error, asked = (json.loads(item.payload)["properties"] for item in items)
     assert len(error["error"]["data"]["message"]) < 5000
     assert asked["metadata"]["command"] == long
@@ -373,11 +380,9 @@ def test_what_asks_is_reported_whole_and_nothing_else(started: Any, home: Home) 
 def test_what_is_too_large_to_keep_is_reported_by_whom_it_asks(started: Any, home: Home) -> None:
     """Only the start is read: the session waits, and says why it cannot be answered from here."""
     opencode, huge = started(), {"diff": "x" * (1 << 20), "filepath": "/srv/a"}
-    opencode.hears({**PERMISSION, "properties": {**PERMISSION["properties"], "metadata": huge}})  # type: ignore[dict-item]
-    spool = Spool(home.bellboard)
-    eventually(lambda: len(spool.scan()) == 1)
-    item = spool.read(spool.scan()[0])
-    assert item is not None and item.truncated
+    opencode.hears(asking(metadata=huge))
+    [item] = eventually(lambda: reported(home, 1))
+    assert item.truncated
     origin = Origin("opencode", opencode.process.pid)
     event = SPEAKS.event(item.payload, item.t, item.t, origin, True)
     assert (event.kind, event.session_id, event.tool_id) == ("request", SESSION, "per_1")
@@ -404,8 +409,7 @@ def test_the_end_of_each_task_is_reported(started: Any, home: Home) -> None:
         about = {"sessionID": SESSION, "tool": "task", "callID": call}
         opencode.hears({"hook": "tool.execute.after", "given": [about, {"metadata": metadata}]})
     opencode.ends()
-    spool = Spool(home.bellboard)
-    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    items = reported(home)
     events = [SPEAKS.event(i.payload, i.t, i.t, Origin("opencode")) for i in items]
     spawned = [(e.tool_id, e.spawned) for e in events if (e.kind, e.tool) == ("tool end", "Task")]
     assert spawned == [("c1", ""), ("c2", "ses_2"), ("c3", ""), ("c4", "")]
@@ -426,8 +430,7 @@ def test_a_turn_that_ends_between_two_tries_was_stopped(started: Any, home: Home
             opencode.hears({"type": "message.updated", "properties": {"info": about}})
         opencode.hears({"type": "session.idle", "properties": {"sessionID": SESSION}})
     opencode.ends()
-    spool = Spool(home.bellboard)
-    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    items = reported(home)
     kinds = [SPEAKS.event(i.payload, i.t, i.t, Origin("opencode")).kind for i in items]
     assert kinds[:-1] == 2 * ["activity", "interrupt"] + ["activity", "rest"]
 
@@ -452,8 +455,7 @@ def test_a_status_of_opencode_is_reported_again_after_anything_else(
     for word in ("retry", "retry", "busy", "busy"):
         status(word)
     opencode.ends()
-    spool = Spool(home.bellboard)
-    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    items = reported(home)
     said = [json.loads(i.payload) for i in items]
     words = [s["properties"].get("status", {}).get("type") or s["type"] for s in said]
     again = ["session.error", "busy", "permission.replied", "busy"]
@@ -485,7 +487,7 @@ def test_a_status_that_could_not_be_reported_is_reported_when_opencode_repeats_i
     eventually(is_reported)
     repeat()
     opencode.ends()
-    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    items = reported(home)
     assert [i.event for i in items] == ["session_status", "session_idle", "dispose"]
 
 
@@ -510,8 +512,7 @@ def test_what_asks_is_reported_where_the_plugin_cannot_listen(started: Any, home
     """The plugin's folder cannot be made: a link leads nowhere."""
     (home.bellboard / "opencode").symlink_to("nowhere")
     started().hears(PERMISSION)
-    spool = Spool(home.bellboard)
-    eventually(lambda: len(spool.scan()) == 1)
+    eventually(lambda: reported(home, 1))
 
 
 def session(opencode: Program) -> Session:
@@ -552,7 +553,7 @@ def test_a_session_that_takes_no_prompt_is_given_none(started: Any, order: Any) 
     """A question of it is open, or it is deleted; or its OpenCode takes nothing from plugins."""
     opencode = prompted(started)
     child = {"info": {"id": "ses_2", "parentID": SESSION}}
-    asks = {**PERMISSION, "properties": {**PERMISSION["properties"], "sessionID": "ses_2"}}  # type: ignore
+    asks = asking(sessionID="ses_2")
     opencode.hears({"type": "session.created", "properties": child})
     opencode.hears(asks)
     with pytest.raises(Unanswered, match="it asks something"):
@@ -688,8 +689,7 @@ def test_requests_are_read_in_full() -> None:
     words = {c.id: c.words for c in made.choices}
     assert words["always"] == "Yes, and allow touch * until it is restarted"
     assert made.digest
-    broken = {**PERMISSION["properties"], "always": ["touch *\n1  No"]}
-    raw = json.dumps({**PERMISSION, "properties": broken}).encode()
+    raw = json.dumps(asking(always=["touch *\n1  No"])).encode()
     made = SPEAKS.request(raw, "name", 5.0, Origin("opencode", 7))
     assert made is not None
     words = {c.id: c.words for c in made.choices}

@@ -30,13 +30,13 @@ def program(home: Home, answer: str) -> Path:
     return asked
 
 
-def work_on(home: Home, branch: str = BRANCH) -> Spool:
+def work_on(home: Home) -> Spool:
     """Start a session in a repository with a remote."""
     git = ("git", "-C", str(home.project))
     for argv in (
         ("init", "-q", "-b", "main"),
         ("remote", "add", "origin", "git@github.com:owner/name.git"),
-        ("symbolic-ref", "HEAD", f"refs/heads/{branch}"),
+        ("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}"),
     ):
         subprocess.run([*git, *argv], check=True, env=home.env)
     spool = made(home.bellboard)

@@ -37,18 +37,15 @@ def executable() -> Path:
 
 
 @contextmanager
-def running(
-    home: Home, tmux: Server, args: Sequence[str] = (), plugin: bool = True
-) -> Iterator[tuple[Pane, Model]]:
+def running(home: Home, tmux: Server, args: Sequence[str] = ()) -> Iterator[tuple[Pane, Model]]:
     """A terminal of it, and its model, for the time of a test."""
     model = Model()
     folder = home.root / "config/opencode"
     (folder / "plugins").mkdir(parents=True, exist_ok=True)
     (folder / "opencode.json").write_text(json.dumps(config(model)))
-    if plugin:
-        (folder / "plugins/bellboard.js").write_text(OpenCode().reporting(str))
-        home.bellboard.mkdir(mode=0o700, exist_ok=True)
-        shutil.copy(CHECKOUT / "hooks/emit", home.bellboard / "emit")
+    (folder / "plugins/bellboard.js").write_text(OpenCode().reporting(str))
+    home.bellboard.mkdir(mode=0o700, exist_ok=True)
+    shutil.copy(CHECKOUT / "hooks/emit", home.bellboard / "emit")
     try:
         env = {**OFF, "NO_PROXY": "127.0.0.1,localhost"}
         pane = tmux.open([executable(), *args], env=env, columns=120, lines=44)

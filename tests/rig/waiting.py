@@ -15,6 +15,7 @@ PAUSE = 0.01
 SHARE = 0.05  # of the time waited so far; a pause grows to it, so that long waits look less often
 LONGEST = 0.1  # seconds to which it grows
 BESIDE = 4.0  # times as long as on an idle machine, because other tests run at the same time
+TRIES = 10  # of what is measured
 GLANCE = 0.05  # seconds between two looks at a screen, each of which takes a process
 
 
@@ -58,14 +59,14 @@ def rest(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def at_best(measure: Callable[[], float], bar: float, tries: int = 10) -> None:
+def at_best(measure: Callable[[], float], bar: float) -> None:
     """Check that one of several tries takes at most `bar`.
 
     A loaded machine is sometimes late, a slow program is always late.
     """
     took: list[float] = []
     while not took or min(took) > bar * leniency(1.0):
-        assert len(took) < tries, f"never within {bar} s: {[round(t, 3) for t in took]}"
+        assert len(took) < TRIES, f"never within {bar} s: {[round(t, 3) for t in took]}"
         took.append(measure())
 
 
