@@ -187,8 +187,8 @@ def test_a_key_for_another_window_grants_nothing(shared: Editors, version: str) 
     editor, own = beside(shared, version)
     editor.lua("vim.api.nvim_set_current_win(...)", own)
     editor.lua(WAIT, "split")
-    editor.press(":quit<CR>A")
-    editor.shows("edit: Edit a file")
+    editor.lua("vim.api.nvim_win_close(..., true)", own)
+    editor.press("A")
     pressed(editor)
     assert editor.lua("return { #vim.api.nvim_list_wins(), #answers }") == [1, 0]
 
@@ -197,11 +197,12 @@ def test_a_view_behind_a_diff_that_was_closed_waits_for_a_pause(
     nvim: Editors, version: str
 ) -> None:
     editor, _ = beside(nvim, version)
-    editor.lua(WAIT, "split")
     slow_diff(editor)
     editor.lua("release()")
     eventually(lambda: editor.lua("return vim.wo.diff"), "a diff")
-    editor.press(":tabclose<CR>A")
+    editor.lua(WAIT, "split")
+    editor.command("tabclose")
+    editor.press("A")
     editor.shows("edit: Edit a file")
     pressed(editor)
     assert editor.lua("return answers") == []
