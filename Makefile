@@ -61,8 +61,8 @@ types: $(READY) ## run mypy
 bench: $(READY) ## run the benchmarks
 	@status=0; for b in $(BENCHES); do echo "== $$b"; $(BIN)/python bench/$$b.py || status=1; done; exit $$status
 
-fuzz: $(READY) ## feed hostile input to a host (MINUTES=10 SEED=1 ONLY=payload)
-	@cd tests && PYTHONPATH=. ../$(BIN)/python -m fuzz $(if $(MINUTES),--minutes $(MINUTES)) \
+fuzz: $(READY) ## let faults happen to a host, at random (MINUTES=10 SEED=1 ONLY=payload)
+	@cd tests && PYTHONPATH=. ../$(BIN)/python -m faults $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(CASES),--cases $(CASES))
 
 mutants: needs $(READY) $(COMPILED) ## make small faults at random, say which test catches each (SEED=1 COUNT=9)

@@ -131,9 +131,11 @@ class RecordedHost:
         self._read = 0  # bytes of it
         self._messages: list[dict[str, Any]] = []
         script = Path(__file__).with_name("recording_host.py")
-        with (home.root / f"{name}.stderr").open("w") as errors:
+        self.errors = home.root / f"{name}.stderr"
+        self.out.touch()
+        with self.errors.open("w") as errors:
             argv = [str(script), str(home.bellboard), str(self.out), json.dumps(how)]
-            self.process = warm.Program(argv, env=home.env, stderr=errors)
+            self.process = warm.Program(argv, env=home.env, cwd=home.project, stderr=errors)
 
     @property
     def pid(self) -> int:
@@ -142,12 +144,11 @@ class RecordedHost:
     @property
     def messages(self) -> list[dict[str, Any]]:
         """Return everything that it has pushed."""
-        if self.out.exists():
-            with self.out.open("rb") as file:
-                file.seek(self._read)
-                new, end, _ = file.read().rpartition(b"\n")
-            self._read += len(new + end)
-            self._messages += map(json.loads, new.splitlines())
+        with self.out.open("rb") as file:
+            file.seek(self._read)
+            new, end, _ = file.read().rpartition(b"\n")
+        self._read += len(new + end)
+        self._messages += map(json.loads, new.splitlines())
         return [*self._messages]
 
     @property

@@ -49,7 +49,7 @@ def main() -> None:
     def push(message: dict[str, Any]) -> None:
         with out.open("a") as file:
             more = {"gap": gap / 100} if how.get("measured") else {}
-            file.write(json.dumps({**message, **more, "at": time.time()}) + "\n")
+            file.write(json.dumps({**message, **more, "at": time.time()}, default=repr) + "\n")
 
     def beat() -> None:
         nonlocal beats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import sqlite3
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -23,11 +25,24 @@ from bellboard.core.routes import ROUTES
 from bellboard.core.session import Session
 from bellboard.core.untrusted import bounded
 from bellboard.hosting.connection import Connection
+from bellboard.hosting.host import Housekeeping
+from bellboard.hosting.jobs import Attempts
 from bellboard.hosting.turn import SharedBoard
-from bellboard.storage.set_aside import kept_databases, set_database_aside
+from bellboard.storage.set_aside import Aside, kept_databases, set_database_aside
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Damaged, Editor, Store, Transaction
-from hosting import Make, RecordedHost, emit, from_files, made, opened, put, put_raw, statuses
+from hosting import (
+    Make,
+    RecordedHost,
+    agrees_with_its_log,
+    emit,
+    from_files,
+    made,
+    opened,
+    put,
+    put_raw,
+    statuses,
+)
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import eventually
@@ -379,6 +394,81 @@ def blank(home: Path, table: str) -> None:
     with (home / "board.db").open("r+b") as file:
         file.seek((page - 1) * size)
         file.write(bytes(size))
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EAGAIN])
+def test_an_event_that_cannot_be_read_for_a_moment_is_read_later(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The disk is to blame, not the event: it is neither set aside nor taken for folded."""
+    shared, sick, open_ = make(), [True], os.open
+
+    def open_or_fail(path: Any, *given: Any, **how: Any) -> int:
+        if sick and "/spool/new/" in str(path):
+            raise OSError(code, os.strerror(code), path)
+        return open_(path, *given, **how)
+
+    monkeypatch.setattr("os.open", open_or_fail)
+    emit(shared, clock, "UserPromptSubmit", "s")
+    shared.turn(clock())
+    sick.clear()
+    emit(shared, clock, "UserPromptSubmit", "t")
+    shared.turn(clock())
+    assert (statuses(shared.board), shared.refused) == ({"t": "working"}, 0)
+    shared.spool.sweep()
+    shared.turn(clock())
+    assert statuses(shared.board) == {"s": "working", "t": "working"}
+    assert list(shared.spool.new.iterdir()) == []
+    agrees_with_its_log(shared)
+
+
+def test_an_event_that_cannot_be_read_is_noted_in_health(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file on a bad sector is tried at each rescan, and the note stays until it is read."""
+    shared, sick, open_ = make(), [True], os.open
+
+    def open_or_fail(path: Any, *given: Any, **how: Any) -> int:
+        if sick and "/spool/new/" in str(path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return open_(path, *given, **how)
+
+    monkeypatch.setattr("os.open", open_or_fail)
+    connection = SimpleNamespace(spool=shared.spool, shared=None, has_arrived=False)
+    upkeep = Housekeeping(connection, Attempts())  # type: ignore[arg-type]
+    emit(shared, clock, "UserPromptSubmit", "s")
+
+    def noted() -> dict[str, str]:
+        shared.turn(clock())
+        upkeep.expect()
+        upkeep.run()
+        return upkeep.notes
+
+    why = f"1 file in {shared.spool.new} cannot be read now: check the disk, or delete them"
+    assert [{"stuck": why}] * 2 == [noted(), noted()]
+    sick.clear()
+    assert {} == noted()
+    assert statuses(shared.board) == {"s": "working"}
+
+
+def test_junk_that_cannot_be_moved_away_is_moved_later(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later event of the same name counts."""
+    shared = make()
+    shared.spool.write(line := {"t": clock(), "view": {"session_id": "s"}}, "key")
+    (file,) = shared.spool.new.iterdir()
+    file.write_bytes(b"junk")
+    with monkeypatch.context() as patch:
+        patch.setattr(Aside, "take", lambda *_: False)
+        shared.turn(clock())
+    assert [file] == list(shared.spool.new.iterdir())
+    shared.spool.sweep()
+    shared.turn(clock())
+    assert list(shared.spool.new.iterdir()) == []
+    assert shared.spool.write(line, "key")
+    shared.turn(clock())
+    assert [row.file for row in from_files(shared.store.log())] == [file.name]
 
 
 ODD = (HUGE, -HUGE, 1e308, float("nan"), "\ud800", "a\0b", "x" * 70_000, [[[[[[1]]]]]], {"a": {}})

@@ -18,8 +18,9 @@ from bellboard.core.events import Origin
 from bellboard.core.records import LARGEST_RECORD, MOST_PANES
 from bellboard.storage import database
 from bellboard.storage.pruning import GONE, SPARE
+from bellboard.storage.spool import Spool
 from bellboard.storage.store import KEEP, Busy, Store
-from hosting import Make, RecordedHost, emit, from_files, made, opened, statuses
+from hosting import Make, Mounts, RecordedHost, emit, from_files, made, opened, put, statuses
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import eventually
@@ -198,3 +199,18 @@ def test_the_wal_is_checkpointed_outside_the_event_loop(make: Make, clock: Clock
     frames = shared.store.database.all("PRAGMA wal_checkpoint")[0][1]
     assert frames < 4000
     assert wal.stat().st_size < 4000 * 4200
+
+
+def test_a_small_disk_is_not_filled_by_the_log(
+    home: Home, mount: Mounts, start: Callable[..., RecordedHost]
+) -> None:
+    """SQLite keeps each changed page in it once more, until all are copied: that needs room."""
+    home.bellboard.mkdir()
+    mount("-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", at=home.bellboard)
+    host = start()
+    spool = Spool(home.bellboard)
+    for n in range(300):
+        put(spool, "UserPromptSubmit", f"s{n % 5}", prompt="x" * 200, n=n)
+        eventually(lambda: not any(spool.new.iterdir()), "its commit", pause=0.002)
+    assert "database" not in host.notes
+    assert (home.bellboard / "board.db-wal").stat().st_size < 5 << 20

@@ -8,7 +8,6 @@ import contextlib
 import fcntl
 import os
 import select
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -180,42 +179,6 @@ def test_a_lock_that_blocks_readers_ends_no_host(home: Home, start: Start) -> No
     goes_on(host)
     eventually(lambda: not {"database", "fold", "read"} & host.notes.keys(), "no more complaint")
     assert "internal error" not in str([m.get("health") for m in host.messages])
-
-
-def test_a_home_that_becomes_a_file_is_waited_for(home: Home, start: Start) -> None:
-    """Refusing to open it again once ended the host; now it names the place and heals."""
-    host = start()
-    goes_on(host, "before")
-    aside = home.root / "aside"
-    home.bellboard.rename(aside)
-    home.bellboard.write_text("in the way")
-    host.says(f"{home.bellboard}; move it away, or set BELLBOARD_HOME")
-    home.bellboard.unlink()
-    eventually((home.bellboard / "board.db").exists, "a new home")
-    goes_on(host)
-    eventually(lambda: not host.notes, "no more notes")
-    shutil.rmtree(aside)
-
-
-def test_a_damaged_database_that_cannot_be_moved_away(
-    home: Home, start: Start, mount: Mounts
-) -> None:
-    """The folder is read-only: this is reported, waited for, and set aside afterwards."""
-    host = start()
-    goes_on(host, "before")
-    host.process.send_signal(signal.SIGSTOP)  # it is to find the damage once it can do nothing
-    with opened(home.bellboard) as shared:
-        db = shared.store.database.db
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        db.execute(f"PRAGMA user_version = {version}")  # a commit, so that it reads again
-        db.execute("PRAGMA wal_checkpoint(FULL)")
-    (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
-    mount("--bind", str(home.bellboard), at=home.bellboard)
-    mount("-o", "remount,bind,ro", at=home.bellboard, again=True)
-    host.process.send_signal(signal.SIGCONT)
-    host.says("it cannot be moved away")
-    mount("-o", "remount,bind,rw", at=home.bellboard, again=True)
-    goes_on(host)
 
 
 # Superfluous writes

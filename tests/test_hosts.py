@@ -421,3 +421,24 @@ def test_a_session_file_is_read_between_two_sessions_of_its_process(
             eventually(lambda: host.shown == {"s": "working"}, "the work of its hooks")
         finally:
             agent.kill()
+
+
+@pytest.mark.timeout(360)
+def test_wherever_a_host_dies_every_event_is_folded_once(tmp_path: Path) -> None:
+    """The log replays, junk is set aside once, names are forgotten, the end is the same."""
+    script = Path(__file__).with_name("faulty.py")
+    run = [sys.executable, str(script), str(tmp_path / "home")]
+    out = subprocess.run(run, stdout=subprocess.PIPE, check=True, text=True).stdout
+    attempts = [json.loads(line) for line in out.splitlines()]
+    steps = {attempt["at"] for attempt in attempts[:-1]}
+    for step in ("claim_slots", "scan", "read", "set_aside", "BEGIN", "INSERT INTO applied"):
+        assert any(step in at for at in steps), step
+    assert {"before COMMIT", "after COMMIT", "after unlink"} <= steps
+    assert "before DELETE FROM applied WH" in steps
+    assert attempts[-1]["at"] == ""
+    for attempt in attempts:
+        assert attempt | {"at": "", "applied": []} == attempts[-1] | {"applied": []}, attempt["at"]
+        assert len(attempt["applied"]) <= 1
+    expected = {"twice": [], "missing": [], "views": 1, "bad": 2, "waiting": 0}
+    assert {key: attempts[-1][key] for key in expected} == expected
+    assert attempts[-1]["statuses"] == {"s0": "idle", "s1": "blocked", "s2": "working"}

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +26,6 @@ from bellboard.system.locks import Lock
 from hosting import (
     Make,
     RecordedHost,
-    agrees_with_its_log,
     emit,
     from_files,
     made,
@@ -39,7 +37,7 @@ from hosting import (
 from rig import warm
 from rig.clock import Clock
 from rig.home import Home
-from rig.waiting import PATIENCE, eventually, leniency
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.files
 
@@ -76,18 +74,8 @@ def with_another_log(path: Path) -> None:
     wal.write_bytes(b"")
 
 
-def with_an_emptied_log(path: Path) -> None:
-    """Empty the log in place; what was only there is lost to all but the memory of hosts."""
-    os.truncate(f"{path}-wal", 0)
-
-
-def emptied(path: Path) -> None:
-    os.truncate(path, 0)
-
-
 LOSSES = [removed, removed_with_its_log, replaced_by_another]
 LOG_LOSSES = [without_its_log, without_its_shared_memory, with_another_log]
-CUTS = [with_an_emptied_log, emptied]
 
 
 @pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
@@ -112,73 +100,6 @@ def test_nothing_is_unlinked_unless_committed_to_the_current_file(
             r.event.session_id for r in from_files(late.store.log()) if r.file == name
         ]
         assert ("before" in statuses(late.board)) == (lose in LOG_LOSSES)
-
-
-@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
-def test_hosts_continue_with_the_current_file(
-    home: Home, start: Callable[..., RecordedHost], lose: Lose
-) -> None:
-    """Two of them, one after the other; each event counts once, in the file all see."""
-    hosts = [start("one"), start("two")]
-    spool = Spool(home.bellboard)
-    put(spool, "UserPromptSubmit", "before")
-    for host in hosts:
-        eventually(lambda host=host: "before" in host.shown)
-    eventually(lambda: not list(spool.new.iterdir()), "its commit")
-    for host in hosts:  # they must not open what `lose` has half done
-        host.process.send_signal(signal.SIGSTOP)
-    lose(home.bellboard / "board.db")
-    for host in hosts:
-        host.process.send_signal(signal.SIGCONT)
-    names = [put(spool, "UserPromptSubmit", f"s{n}") for n in range(20)]
-    eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
-    names.append(put(spool, "UserPromptSubmit", "canary"))
-    remembered = {"before"} if lose not in LOSSES else set()  # a lost log is no wish to forget
-    expected = {"canary", "s0", "s19"} | remembered
-    for host in hosts:
-
-        def goes_on(host: RecordedHost = host) -> bool:
-            assert host.process.poll() is None
-            assert expected <= host.shown.keys(), host.health
-            return True
-
-        eventually(goes_on)
-    with opened(home.bellboard) as shared:
-        rows = [r.file for r in from_files(shared.store.log()) if r.event.from_hook]
-        assert len(rows) == len(set(rows))
-        if not list(home.bellboard.glob("board.db.damaged-*")):  # with the earlier events
-            assert sorted(names) == sorted(set(rows) & set(names))
-        assert remembered <= statuses(shared.board).keys()
-        if lose in LOSSES:
-            agrees_with_its_log(shared)
-    eventually(lambda: verdict(home.bellboard) == "ok", "a sound database")
-    assert expected <= hosts[0].shown.keys() & hosts[1].shown.keys()
-
-
-@pytest.mark.parametrize("lose", CUTS)
-def test_a_file_that_is_cut_in_place_ends_no_host(
-    home: Home, start: Callable[..., RecordedHost], lose: Lose
-) -> None:
-    """The host reports it, nothing waits for good, and a new host finds a sound database."""
-    hosts = [start("one"), start("two")]
-    spool = Spool(home.bellboard)
-    put(spool, "UserPromptSubmit", "before")
-    for host in hosts:
-        eventually(lambda host=host: "before" in host.shown)
-    lose(home.bellboard / "board.db")
-
-    def goes_on() -> bool:
-        put(spool, "UserPromptSubmit", "canary")
-        assert all(host.process.poll() is None for host in hosts)
-        return all("canary" in host.shown or "stop the processes" in host.note for host in hosts)
-
-    eventually(goes_on)
-    for host in hosts:
-        host.kill()
-    put(spool, "UserPromptSubmit", "late")
-    late = start("late")
-    eventually(lambda: "late" in late.shown)
-    eventually(lambda: verdict(home.bellboard) == "ok", "a sound database")
 
 
 def test_what_is_restored_counts_as_changed(make: Make, clock: Clock) -> None:
@@ -354,47 +275,7 @@ def test_hosts_that_notice_it_one_by_one_spoil_nothing(
     assert sorted(names) == sorted(rows)
 
 
-def verdict(home: Path) -> str:
-    """Return SQLite's verdict on the database: without its log it may be damaged, and replaced."""
-    with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
-        try:
-            return str(db.execute("PRAGMA integrity_check").fetchone()[0])
-        except sqlite3.Error as error:
-            return str(error)
-
-
 # Other things in place of the database
-
-
-def as_a_folder(path: Path) -> None:
-    path.mkdir()
-
-
-def as_a_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def as_text(path: Path) -> None:
-    path.write_text("no database\n" * 1000)
-
-
-@pytest.mark.parametrize("make_odd", [as_a_folder, as_a_pipe, as_text])
-@pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
-def test_whatever_is_in_place_of_the_database_is_moved_away(
-    home: Home, start: Callable[..., RecordedHost], make_odd: Lose, suffix: str
-) -> None:
-    """New events are folded, and nothing is thrown away."""
-    spool = made(home.bellboard)
-    if suffix:
-        with opened(home.bellboard) as shared:
-            put(spool, "UserPromptSubmit", "before")
-            shared.turn(time.time())
-    make_odd(home.bellboard / f"board.db{suffix}")
-    path = spool.new / put(spool, "UserPromptSubmit", "canary")
-    host = start()
-    eventually(lambda: not path.exists(), "a new event that is folded")
-    eventually(lambda: "canary" in host.shown)
-    assert ("before" in host.shown) == bool(suffix)  # what is beside it is no damage
 
 
 def test_only_the_newest_damaged_ones_are_kept(tmp_path: Path) -> None:
@@ -429,20 +310,6 @@ def suspended(home: Home) -> Iterator[subprocess.Popen[str]]:
         assert "held\n" == holder.stdout.readline()
         yield holder
         holder.kill()
-
-
-def test_an_exclusive_lock_is_not_waited_for(
-    home: Home, start: Callable[..., RecordedHost], suspended: subprocess.Popen[str]
-) -> None:
-    """A host that starts then reports the lock, and folds once it is gone."""
-    name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
-    host = start(stuck=0.3, measured=True)
-    host.says("locked by another process: `bellboard doctor` names it")
-    assert (home.bellboard / "spool" / "new" / name).exists()
-    suspended.kill()
-    eventually(lambda: "canary" in host.shown, "the new event")
-    assert host.messages[-1]["gap"] < min(3.0, 1.5 * leniency(1.0))
-    eventually(lambda: not host.note, "no more complaint")
 
 
 def listed(home: Home) -> subprocess.CompletedProcess[str]:
@@ -537,22 +404,3 @@ def test_what_a_link_leads_to_is_not_tidied_up(
         with contextlib.suppress(OSError):
             tidy()
     assert there == set(os.listdir(foreign))  # noqa: PTH208
-
-
-@pytest.mark.parametrize("folder", ["hosts", "spool/bad", "answers"])
-def test_a_host_waits_until_a_link_is_gone(
-    home: Home, start: Callable[..., RecordedHost], folder: str
-) -> None:
-    host = start()
-    foreign, there = swapped(home.bellboard, folder)
-    put(Spool(home.bellboard), "UserPromptSubmit", "early")
-    host.says(f"{home.bellboard / folder} is a link")
-    for command in ("doctor", "list"):
-        said = warm.run(["-m", "bellboard", command], env=home.env)
-        assert f"{home.bellboard / folder}" in said.stdout + said.stderr
-    assert there == set(os.listdir(foreign))  # noqa: PTH208
-    (home.bellboard / folder).unlink()
-    (home.root / "away").rename(home.bellboard / folder)
-    put(Spool(home.bellboard), "UserPromptSubmit", "after")
-    eventually(lambda: {"early", "after"} <= set(host.shown), "both events")
-    eventually(lambda: "is a link" not in host.note, "no more complaint")

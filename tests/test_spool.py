@@ -34,7 +34,7 @@ from bellboard.storage.spool import Spool
 from bellboard.storage.state_folder import Refused, listing
 from bellboard.system.files import entries
 from bellboard.system.processes import began_at
-from fuzz.volumes import nest
+from faults.volumes import nest
 from rig.mounts import Mounts
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]

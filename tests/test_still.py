@@ -9,11 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from bellboard.storage.spool import Spool
@@ -55,18 +54,6 @@ def ends_soon(host: RecordedHost) -> None:
     host.kill(signal.SIGTERM)
     assert time.monotonic() < began + SOON * leniency()
     assert 0 == host.process.returncode
-
-
-def is_at_rest(hosts: Sequence[RecordedHost]) -> None:
-    """Wait until hosts have nothing to do but wait."""
-    spent: list[float] = []
-
-    def rests() -> bool:
-        before = spent[:]
-        spent[:] = [sum(psutil.Process(host.pid).cpu_times()[:2]) for host in hosts]
-        return spent == before
-
-    eventually(rests, "a host at rest", pause=0.3)
 
 
 def repository(folder: Path, branch: str = "main", remote: str = "") -> Path:
@@ -112,57 +99,6 @@ def test_a_hanging_mount_stops_nobody(home: Home, mount: HungMount, start: Start
     put(Spool(home.bellboard), "PostToolUse", "far", **place)
     eventually(lambda: told(host, "far", "title") == "Second", "what was written meanwhile")
     assert host.messages[-1]["gap"] < SOON * leniency()
-
-
-@pytest.mark.parametrize("how", ["cwd", "transcript_path", "CLAUDE_CONFIG_DIR", "link", "tmux"])
-def test_a_host_ends_while_a_mount_hangs(
-    home: Home, mount: HungMount, start: Start, how: str
-) -> None:
-    """A thread waiting for FUSE cannot be killed, and would keep the process alive."""
-    mount.hang()
-    place = f"{mount.place}/x"
-    if how == "link":
-        (home.root / "link").symlink_to(place)
-        how, place = "cwd", str(home.root / "link")
-    if how == "CLAUDE_CONFIG_DIR":
-        home.env.update({how: place})
-    host = start(rescan=RESCAN)
-    hook = {"session_id": "far", "hook_event_name": "UserPromptSubmit", "cwd": str(home.project)}
-    line = {"t": time.time(), "hook": {**hook, how: place}, "origin": {how: place, "pane": "%1"}}
-    put_raw(Spool(home.bellboard), json.dumps(line).encode())
-    host.says(place)
-    assert how == "tmux" or "does not respond" in host.note  # the gate does not connect
-    canary(home, host)
-    ends_soon(host)
-
-
-@pytest.mark.parametrize("folder", ["hosts", "spool/bad", "links"])
-def test_a_mount_that_hangs_in_the_state_folder_is_not_touched(
-    home: Home, start: Start, folder: str
-) -> None:
-    """Health and doctor name it, SIGTERM ends a host, and all recovers once it is gone."""
-    hosts = start("one"), start("two")
-    for n, host in enumerate(hosts):
-        canary(home, host, f"canary {n}")
-    is_at_rest(hosts)
-    place = home.bellboard / folder
-    hung = HungMount(home.project, place)
-    try:
-        place.stat()  # it has begun to answer
-        hung.hang()
-        name = put(Spool(home.bellboard), "UserPromptSubmit", "early")
-        for host in hosts:
-            host.says(f"{place} is a mount (fuse.hung) that may hang")
-        said = [warm.run(["-m", "bellboard", what], env=home.env) for what in ("doctor", "list")]
-        assert all(str(place) in told.stdout + told.stderr for told in said)
-        assert (home.bellboard / "spool/new" / name).exists()
-        ends_soon(hosts[1])
-        assert 0 == hung.asked
-    finally:
-        hung.close()
-    canary(home, hosts[0])
-    eventually(lambda: "may hang" not in hosts[0].note, "no more complaint")
-    assert hosts[0].shown["early"] == "working"
 
 
 def test_a_hanging_folder_on_path_stops_nobody(

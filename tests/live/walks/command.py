@@ -21,7 +21,7 @@ from live.public import public
 from live.stage import CLOSING
 from live.walks import actions
 from live.walks.actions import Walk
-from live.walks.judge import Fault, Verdict, judged
+from live.walks.judge import Disagreement, Verdict, judged
 from live.walks.shrink import shrunk, until_wrong
 from live.walks.walker import Walked, walked
 from rig import claude_code
@@ -122,7 +122,7 @@ def keep(seen: Walked, path: Path) -> None:
     write_lines(path.with_name(path.name + ".public.jsonl"), told)
 
 
-def shorten(seen: Walked, wrong: Fault, out: Path, until: float) -> None:
+def shorten(seen: Walked, wrong: Disagreement, out: Path, until: float) -> None:
     """Write the shortest walk with the same failure, and its trace."""
     best: list[Walked] = [seen]
 

@@ -17,7 +17,7 @@ EVIDENCE: Final = frozenset({"hook", "process", "registry", "transcript"})
 
 
 @dataclass(frozen=True)
-class Fault:
+class Disagreement:
     """A wrong status was shown for too long."""
 
     t: float
@@ -42,9 +42,9 @@ class Verdict:
 
     compared: float
     wrong_seconds: float
-    wrongs: tuple[Fault, ...]
+    wrongs: tuple[Disagreement, ...]
     late: tuple[
-        Fault, ...
+        Disagreement, ...
     ]  # wrong live but right in the replay: because of the machine or the host
     sessions: int
 
@@ -83,7 +83,7 @@ def judged(seen: Walked) -> Verdict:
     )
 
 
-def if_read_late(stood: Sequence[Stretch], evidence: Sequence[Line]) -> list[Fault]:
+def if_read_late(stood: Sequence[Stretch], evidence: Sequence[Line]) -> list[Disagreement]:
     """Return what would be wrong if a busy host read one source late."""
     found = []
     for kind, seconds in LATE:
@@ -96,10 +96,10 @@ def if_read_late(stood: Sequence[Stretch], evidence: Sequence[Line]) -> list[Fau
     return found
 
 
-def faults(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> list[Fault]:
+def faults(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> list[Disagreement]:
     """Return every wrong status, of any length."""
     return [
-        Fault(
+        Disagreement(
             t=run[0].start,
             seconds=run[-1].end - run[0].start,
             shown=str(run[0].shown),
@@ -112,7 +112,7 @@ def faults(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> 
     ]
 
 
-def stayed(seen: Walked) -> list[Fault]:
+def stayed(seen: Walked) -> list[Disagreement]:
     """Return sessions that stayed listed too long after their last process."""
     processes: dict[str, set[int]] = {}
     for x in seen.trace:
@@ -131,7 +131,7 @@ def stayed(seen: Walked) -> list[Fault]:
         for a, b in without_times(gone, until, seen.excused):
             if b - a > GONE:
                 status = str(mine[-1]["from"] if mine[-1]["to"] is None else mine[-1]["to"])
-                found.append(Fault(a, b - a, status, "gone", "stays", live=True))
+                found.append(Disagreement(a, b - a, status, "gone", "stays", live=True))
     return found
 
 
@@ -156,7 +156,7 @@ def without_times(
     return pieces
 
 
-def overlap(one: Fault, other: Fault) -> float:
+def overlap(one: Disagreement, other: Disagreement) -> float:
     """Return how long both are wrong in the same way."""
     begins = max(one.t, other.t)
     ends = min(one.t + one.seconds, other.t + other.seconds)

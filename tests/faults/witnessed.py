@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fuzz.case import Case, Category
-from fuzz.files import KINDS, remove
-from fuzz.junk import brief, changed, encoded, text
-from fuzz.messages import LINES
-from fuzz.target import Target
+from faults.fault import Fault, Kind
+from faults.files import THINGS, remove
+from faults.junk import brief, changed, encoded, text
+from faults.messages import LINES
+from faults.target import Target
 
 RECORD = {
     **LINES["registry"]["record"],
@@ -38,11 +38,11 @@ ENTRIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def registry(random: Random) -> Case:
+def registry(random: Random) -> Fault:
     """Put any value into any field of a session file, or replace the file."""
     given = changed(random, RECORD)
     raw = encoded(random, given)
-    what = random.choice([*([""] * 8), *KINDS])
+    what = random.choice([*([""] * 8), *THINGS])
     other = random.random() < 0.2
     name = text(random)[:200].replace("/", "_").replace("\0", "_") or "x"
 
@@ -54,19 +54,19 @@ def registry(random: Random) -> Case:
         with contextlib.suppress(OSError, ValueError):
             remove(path)
             if what:
-                KINDS[what](path)
+                THINGS[what](path)
             else:
                 mine = raw.replace(b"4711", str(pid).encode())
                 path.write_bytes(mine)
 
-    return Case(f"{what or brief(raw)} as {brief(name, 40) if other else 'PID'}.json", do)
+    return Fault(f"{what or brief(raw)} as {brief(name, 40) if other else 'PID'}.json", do)
 
 
-def transcript(random: Random) -> Case:
+def transcript(random: Random) -> Fault:
     """Break lines of a transcript, or replace, truncate or tear the file."""
     rows = [encoded(random, changed(random, random.choice(ENTRIES))) for _ in range(5)]
     raw = b"\n".join(rows) + random.choice([b"\n", b"", b"\r\n", b"\n\n\n"])
-    what = random.choice([*([""] * 8), *KINDS])
+    what = random.choice([*([""] * 8), *THINGS])
     cut = random.random() < 0.2
     session = f"t{random.randrange(4)}"
 
@@ -76,13 +76,13 @@ def transcript(random: Random) -> Case:
             if what or path.is_symlink() or not path.is_file():
                 remove(path)  # never write through a link
             if what:
-                KINDS[what](path)
+                THINGS[what](path)
             else:
                 with path.open("wb" if cut else "ab") as file:
                     file.write(raw)
         target.hook("UserPromptSubmit", session, target.sleeper(), transcript_path=str(path))
 
-    return Case(f"{session}: {what or brief(raw)}{' (cut)' if cut else ''}", do)
+    return Fault(f"{session}: {what or brief(raw)}{' (cut)' if cut else ''}", do)
 
 
 def _chain(path: Path) -> None:
@@ -99,7 +99,7 @@ def _binary(path: Path) -> None:
 
 
 GIT: dict[str, Callable[[Path], object]] = {
-    **KINDS,
+    **THINGS,
     "20,000 sections": _chain,
     "a line without end": _long_line,
     "bytes": _binary,
@@ -119,7 +119,7 @@ GIT: dict[str, Callable[[Path], object]] = {
 }
 
 
-def git(random: Random) -> Case:
+def git(random: Random) -> Fault:
     """Replace any file of a repository by anything, while a session works there."""
     chosen = [(random.choice(list(GIT)), _git_file(random)) for _ in range(random.randrange(1, 3))]
     said, session = text(random)[:2000], f"g{random.randrange(9)}"
@@ -144,14 +144,14 @@ def git(random: Random) -> Case:
                     file.write(f'[remote "o"]\n\turl = {said}\n')
         target.hook("UserPromptSubmit", session, target.sleeper(), cwd=str(root))
 
-    return Case(f"{chosen}, and {brief(said, 60)}", do)
+    return Fault(f"{chosen}, and {brief(said, 60)}", do)
 
 
 def _git_file(random: Random) -> str:
     return random.choice([".git", ".git/HEAD", ".git/config", ".git/commondir", ".git/refs"])
 
 
-def place(random: Random) -> Case:
+def place(random: Random) -> Fault:
     """A session with an impossible directory, home and transcript."""
     where, told, config = (text(random) for _ in range(3))
     head = f"agent=claude\0event=Stop\0pid=PID\0CLAUDE_CONFIG_DIR={config}\0\0"
@@ -163,12 +163,12 @@ def place(random: Random) -> Case:
         raw = f"bellboard 1\0{start}{json.dumps(payload)}"
         target.put(os.fsencode(raw) if raw.isascii() else raw.encode("utf-8", "surrogatepass"))
 
-    return Case(f"{brief(where, 60)}, {brief(told, 60)}, {brief(config, 60)}", do)
+    return Fault(f"{brief(where, 60)}, {brief(told, 60)}, {brief(config, 60)}", do)
 
 
-CATEGORIES = (
-    Category("registry", registry, batch=20),
-    Category("transcript", transcript, batch=20),
-    Category("git", git, batch=10, settle=0.5),
-    Category("place", place, batch=20, settle=0.5),
+KINDS = (
+    Kind("registry", make=registry, batch=20),
+    Kind("transcript", make=transcript, batch=20),
+    Kind("git", make=git, batch=10, settle=0.5),
+    Kind("place", make=place, batch=20, settle=0.5),
 )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from random import Random
 
-from fuzz.case import Case, Category, nothing
-from fuzz.files import EVENT
-from fuzz.target import Target
+from faults.fault import Fault, Kind
+from faults.files import EVENT
+from faults.target import Target
 from rig import warm
 
 DEEP = ("hosts", "spool/new", "spool/slot", "spool/bad", "spool/tmp")
@@ -99,23 +97,9 @@ def questions(target: Target) -> None:
         target.hook("PermissionRequest", f"q{n}", **asked)
 
 
-VOLUMES: dict[str, Callable[[Target], None]] = {
-    "names": names,
-    "slots": slots,
-    "pipes": pipes,
-    "depths": depths,
-    "lines": lines,
-    "sessions": sessions,
-    "threads": threads,
-    "questions": questions,
-}
-
-
-def volume(_: Random, what: str) -> Case:
-    """A case with very many items of one kind."""
-    return Case(f"very many {what}", VOLUMES[what], dug_out if what == "depths" else nothing)
-
-
-CATEGORIES = (
-    Category("volume", volume, batch=1, settle=0.3, each=tuple((what,) for what in VOLUMES)),
+VOLUMES = (
+    *(Fault(f"very many {f.__name__}", f) for f in (names, slots, pipes, lines, sessions, threads)),
+    Fault("very deep folders", depths, dug_out),
+    Fault("very long questions", questions),
 )
+KINDS = (Kind("volume", VOLUMES, settle=0.3),)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from bellboard.agents.claude.hooks import KINDS, NOTIFICATIONS
-from fuzz.case import Case, Category
-from fuzz.junk import brief, changed, encoded, text, value
-from fuzz.target import MAGIC
+from bellboard.agents.claude.hooks import KINDS as EVENTS
+from bellboard.agents.claude.hooks import NOTIFICATIONS
+from faults.fault import NOTHING, Fault, Kind
+from faults.junk import brief, changed, encoded, text, value
+from faults.target import MAGIC
 
 SESSIONS = ("f0", "f1", "f2", "f3")
 HEADERS = (
@@ -21,7 +22,7 @@ HEADERS = (
 
 def _payload(random: Random) -> dict[str, Any]:
     """Return a payload with every field that is read."""
-    event = random.choice([*KINDS, "SomethingNew"])
+    event = random.choice([*EVENTS, "SomethingNew"])
     task = {"id": "b1", "type": random.choice(["shell", "subagent"]), "status": "running"}
     return {
         "session_id": random.choice(SESSIONS),
@@ -62,16 +63,16 @@ def _payload(random: Random) -> dict[str, Any]:
     }
 
 
-def payload(random: Random) -> Case:
+def payload(random: Random) -> Fault:
     """Put any value into any field of any event."""
     given = changed(random, _payload(random))
     raw = encoded(random, given)
     event = str(given.get("hook_event_name")) if isinstance(given, dict) else ""
-    head = f"agent=claude\0event={event if event in KINDS else 'unknown'}\0pid=0\0\0".encode()
-    return Case(brief(raw), lambda target: target.put(MAGIC + head + raw))
+    head = f"agent=claude\0event={event if event in EVENTS else 'unknown'}\0pid=0\0\0".encode()
+    return Fault(brief(raw), lambda target: target.put(MAGIC + head + raw))
 
 
-def header(random: Random) -> Case:
+def header(random: Random) -> Fault:
     """Put any value into any record of the header; break, drop or add records."""
     records = dict.fromkeys(HEADERS, "") | {"agent": "claude", "event": "Stop", "pid": "0"}
     for _ in range(random.randrange(1, 4)):
@@ -87,7 +88,7 @@ def header(random: Random) -> Case:
     body = b'{"session_id":"f0","hook_event_name":"Stop"}'
     random.shuffle(rows)
     raw = magic + b"\0".join(rows) + ends + body
-    return Case(brief(raw), lambda target: target.put(raw))
+    return Fault(brief(raw), lambda target: target.put(raw))
 
 
 #: A valid line of each kind of evidence.
@@ -160,7 +161,7 @@ LINES: dict[str, Any] = {
 }
 
 
-def evidence(random: Random) -> Case:
+def evidence(random: Random) -> Fault:
     """Put any value into any field of any line."""
     key = random.choice(list(LINES))
     when = random.choice([1.79e9, 1.9e9])  # long ago, or in the future, which counts as now
@@ -168,7 +169,7 @@ def evidence(random: Random) -> Case:
     if random.random() < 0.2:
         told[random.choice(["t", "arrived", "viewer", "origin"])] = value(random)
     raw = encoded(random, told)
-    return Case(brief(raw), lambda target: target.put(raw))
+    return Fault(brief(raw), lambda target: target.put(raw), survives=NOTHING)
 
 
 #: Every option of the rules, as a line of evidence shares them with all hosts.
@@ -193,16 +194,16 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def shared(random: Random) -> Case:
+def shared(random: Random) -> Fault:
     """Put any value into any option that hosts share."""
     raw = encoded(Random(0), {"t": 1.8e9, "config": changed(random, OPTIONS)})
     good = {**OPTIONS, "approval": False}
-    return Case(brief(raw), lambda x: x.put(raw), lambda x: x.line(config=good))
+    return Fault(brief(raw), lambda x: x.put(raw), lambda x: x.line(config=good), survives=NOTHING)
 
 
-CATEGORIES = (
-    Category("payload", payload, batch=150),
-    Category("header", header, batch=150),
-    Category("evidence", evidence, batch=150),
-    Category("shared", shared, batch=20),
+KINDS = (
+    Kind("payload", make=payload, batch=150),
+    Kind("header", make=header, batch=150),
+    Kind("evidence", make=evidence, batch=150),
+    Kind("shared", make=shared, batch=20),
 )

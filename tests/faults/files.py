@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from fuzz.case import Case, Category
-from fuzz.target import MAGIC, Target
+from faults.fault import Fault, Kind
+from faults.target import MAGIC, Target
 
 EVENT = MAGIC + b'agent=claude\0event=Stop\0pid=0\0\0{"session_id":"f0","hook_event_name":"Stop"}'
 FOLDERS = ("new", "slot", "tmp", "bad", "../hosts", "..", "")
@@ -71,7 +71,7 @@ def anothers(path: Path) -> None:
     os.chown(path, 65534, 65534)
 
 
-KINDS: dict[str, Callable[[Path], object]] = {
+THINGS: dict[str, Callable[[Path], object]] = {
     "a plain file": plain,
     "an empty file": Path.touch,
     "a file of 50 GB": huge,
@@ -87,7 +87,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "a link to itself": itself,
 }
 if os.geteuid() == 0:
-    KINDS |= {"a device of zeros": zeros, "another user's file": anothers}
+    THINGS |= {"a device of zeros": zeros, "another user's file": anothers}
 
 
 def remove(path: Path) -> None:
@@ -101,9 +101,9 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
-def kind(random: Random) -> Case:
+def kind(random: Random) -> Fault:
     """Make a file of any kind, name, folder, age and mode."""
-    what, folder, name = (random.choice(x) for x in (list(KINDS), FOLDERS, NAMES))
+    what, folder, name = (random.choice(x) for x in (list(THINGS), FOLDERS, NAMES))
     mode = random.choice([None, None, 0, 0o777, 0o4755])
     age = random.choice([None, None, None, *TIMES])
     made: list[Path] = []
@@ -113,7 +113,7 @@ def kind(random: Random) -> Case:
         if path.exists() or path.is_symlink():
             return
         with contextlib.suppress(OSError):  # names may be too long, and a host may remove it first
-            KINDS[what](path)
+            THINGS[what](path)
             made.append(path)
             if mode is not None and not path.is_symlink():
                 path.chmod(mode)
@@ -124,7 +124,7 @@ def kind(random: Random) -> Case:
         for path in made:
             remove(path)
 
-    return Case(f"{what}, {folder}/{name!a:.40}, mode {mode}, time {age}", do, undo)
+    return Fault(f"{what}, {folder}/{name!a:.40}, mode {mode}, time {age}", do, undo)
 
 
-CATEGORIES = (Category("file", kind, batch=30),)
+KINDS = (Kind("file", make=kind, batch=30),)

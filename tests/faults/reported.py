@@ -21,9 +21,9 @@ from weakref import WeakKeyDictionary
 import psutil
 
 from bellboard.core.text import line
-from fuzz import junk, target
-from fuzz.case import Case, Category
-from fuzz.target import Fallen, Target
+from faults import junk, target
+from faults.fault import Fault, Kind
+from faults.target import Fallen, Target
 from rig import neovim
 from rig.editor import Editor
 from rig.screen import Picture
@@ -322,7 +322,7 @@ def flood(desk: Attackable, random: Random) -> None:
             raise Fallen(f"{name} has grown by {(size - before[name]) >> 20} MB")
 
 
-KINDS: Final[dict[str, Callable[[Attackable, Random], None]]] = {
+ATTACKS: Final[dict[str, Callable[[Attackable, Random], None]]] = {
     "valid": at_once(valid),
     "broken": at_once(broken),
     "limits": at_once(limits),
@@ -334,7 +334,7 @@ KINDS: Final[dict[str, Callable[[Attackable, Random], None]]] = {
 _desks: WeakKeyDictionary[Target, dict[str, Attackable]] = WeakKeyDictionary()
 
 
-def reported(random: Random, version: str, kind: str) -> Case:
+def reported(random: Random, version: str, kind: str) -> Fault:
     """Attack a terminal, and check what is shown."""
     seed, final = random.random(), words(random)
 
@@ -343,12 +343,12 @@ def reported(random: Random, version: str, kind: str) -> Case:
         if version not in desks:
             desks[version] = Attackable(attacked, version)
         desk = desks[version]
-        KINDS[kind](desk, Random(seed))
+        ATTACKS[kind](desk, Random(seed))
         desk.reports_beside()()
         desk.looks_well()
         desk.check(final)
 
-    return Case(f"{kind} in Neovim {version}, then {final!r}", do)
+    return Fault(f"{kind} in Neovim {version}, then {final!r}", do)
 
 
 def lacking(versions: Sequence[str] = ()) -> str:
@@ -361,12 +361,12 @@ def lacking(versions: Sequence[str] = ()) -> str:
     return ""
 
 
-CATEGORIES = (
-    Category(
+KINDS = (
+    Kind(
         "reported",
-        reported,
-        batch=2 * len(KINDS),
+        make=reported,
+        batch=2 * len(ATTACKS),
         lacks=lacking,
-        each=tuple(itertools.product(neovim.wanted(), KINDS)),
+        each=tuple(itertools.product(neovim.wanted(), ATTACKS)),
     ),
 )

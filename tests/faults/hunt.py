@@ -1,23 +1,19 @@
-"""Search for failures, and reduce them to the fewest cases."""
+"""Search for failures, and reduce them to the fewest faults."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import random
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fuzz import (
+from faults import (
     agents,
     clis,
     damage,
-    disks,
     files,
-    folders,
     machines,
     messages,
     programs,
@@ -25,14 +21,16 @@ from fuzz import (
     settings,
     strangers,
     surroundings,
+    table,
     volumes,
     witnessed,
 )
-from fuzz.case import Case, Category, nothing
-from fuzz.target import HEAL, Fallen, Target, brief_of
+from faults.fault import Kind
+from faults.meet import meet
+from faults.target import HEAL, Fallen, Target
 
-CATEGORIES: Final[dict[str, Category]] = {
-    category.name: category
+KINDS: Final[dict[str, Kind]] = {
+    kind.name: kind
     for module in (
         *(
             messages,
@@ -45,44 +43,53 @@ CATEGORIES: Final[dict[str, Category]] = {
             reported,
             damage,
             settings,
-            folders,
-            disks,
             strangers,
         ),
         surroundings,
+        table,
         volumes,
     )
-    for category in module.CATEGORIES
+    for kind in module.KINDS
 }
+TOGETHER: Final = [
+    row
+    for kind in (*table.KINDS, *volumes.KINDS)
+    if not kind.lacks() and not kind.spent
+    for row in kind.rows
+    if not row.alone
+]
+KINDS["together"] = Kind(
+    "together", make=lambda random: random.choice(TOGETHER), batch=3, within=2 * HEAL
+)
 SOME: Final = 4
 REDUCING: Final = 120.0  # seconds to reduce a failure
 
 
 @dataclass(frozen=True)
 class Fall:
-    """A failure: the cases, their seed, and the reason."""
+    """A failure: the faults, their seed, and the reason."""
 
-    category: str
+    kind: str
     seed: int
     numbers: tuple[int, ...]
     why: str
     again: bool  # it fails on a fresh host, too
 
     def __str__(self) -> str:
-        cases = [CATEGORIES[self.category].case(self.seed, n) for n in self.numbers]
-        names = [f"    {n}: {case.name}" for n, case in zip(self.numbers, cases, strict=True)]
+        faults = [KINDS[self.kind].fault(self.seed, n) for n in self.numbers]
+        names = [f"    {n}: {fault.name}" for n, fault in zip(self.numbers, faults, strict=True)]
         some = [*names[:8], f"    … and {len(names) - 8} more"] if len(names) > 9 else names
         only = "" if self.again else "  (only after what came before it)\n"
         numbers = ",".join(map(str, self.numbers))
-        command = f"make fuzz ONLY={self.category} SEED={self.seed} CASES={numbers}"
-        return "\n".join([f"{self.category}: {self.why}", *some]) + f"\n{only}  again: {command}"
+        command = f"make fuzz ONLY={self.kind} SEED={self.seed} CASES={numbers}"
+        return "\n".join([f"{self.kind}: {self.why}", *some]) + f"\n{only}  again: {command}"
 
 
 @dataclass
 class Tally:
-    """The results of a category."""
+    """The results of a kind."""
 
-    cases: int = 0
+    faults: int = 0
     batches: int = 0
     rested: float = 0.0
     slowest: float = 0.0
@@ -90,57 +97,30 @@ class Tally:
     fell: int = 0
 
 
-def attack(target: Target, category: Category, cases: Sequence[Case]) -> None:
-    """Run the cases and undo them; raise Fallen if a check fails then or afterwards."""
-    done: list[Case] = []
-    try:
-        for case in cases:
-            done.append(case)
-            case.do(target)
-        if category.settle:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                target.process.wait(category.settle)
-        target.check(all(case.folds for case in cases), category.within)
-        if category.is_caught and (said := target.caught()):
-            raise Fallen(f"a reader raised: {brief_of(said)}")
-    except Fallen:
-        with contextlib.suppress(Fallen, OSError, subprocess.SubprocessError):
-            _undo(target, done)
-        raise
-    _undo(target, done)
-    if any(case.undo is not nothing for case in done):
-        target.canary(HEAL)
-
-
-def _undo(target: Target, done: Sequence[Case]) -> None:
-    for case in reversed(done):
-        case.undo(target)
-
-
-def falls(category: Category, seed: int, numbers: Sequence[int]) -> str:
-    """Return why a fresh host fails with these cases, or ""."""
+def falls(kind: Kind, seed: int, numbers: Sequence[int]) -> str:
+    """Return why a fresh host fails with these faults, or ""."""
     with Target() as target:
         try:
             target.up()
-            attack(target, category, [category.case(seed, n) for n in numbers])
+            meet(target, kind, [kind.fault(seed, n) for n in numbers])
         except Fallen as fallen:
             return str(fallen)
     return ""
 
 
-def smallest(category: Category, seed: int, numbers: Sequence[int], why: str) -> Fall:
-    """Return the smallest set of cases that fails on a fresh host, as far as time allows."""
+def smallest(kind: Kind, seed: int, numbers: Sequence[int], why: str) -> Fall:
+    """Return the smallest set of faults that fails on a fresh host, as far as time allows."""
     until = time.monotonic() + REDUCING
-    said = {tuple(numbers): falls(category, seed, numbers)}
+    said = {tuple(numbers): falls(kind, seed, numbers)}
     if not said[tuple(numbers)]:
-        return Fall(category.name, seed, tuple(numbers), why, again=False)
+        return Fall(kind.name, seed, tuple(numbers), why, again=False)
 
     def fails(some: tuple[int, ...]) -> bool:
-        said[some] = falls(category, seed, some) if time.monotonic() < until else ""
+        said[some] = falls(kind, seed, some) if time.monotonic() < until else ""
         return bool(said[some])
 
     left = least(tuple(numbers), fails)
-    return Fall(category.name, seed, left, said[left], again=True)
+    return Fall(kind.name, seed, left, said[left], again=True)
 
 
 def least(given: tuple[int, ...], fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
@@ -161,7 +141,7 @@ def least(given: tuple[int, ...], fails: Callable[[tuple[int, ...]], bool]) -> t
 
 
 class Hunt:
-    """Runs batches of each category in turn until time is up; calls `tell` with each failure."""
+    """Runs batches of each kind in turn until time is up; calls `tell` with each failure."""
 
     def __init__(self, names: Sequence[str], seed: int, tell: Callable[[str], None]) -> None:
         self.seed = seed
@@ -169,41 +149,41 @@ class Hunt:
         self.tallies: dict[str, Tally] = {}
         self.lacking: dict[str, str] = {}
         for name in names:
-            if why := CATEGORIES[name].lacks():
+            if why := KINDS[name].lacks():
                 self.lacking[name] = why
             else:
                 self.tallies[name] = Tally()
         self._target: Target | None = None
 
     def until(self, deadline: float) -> None:
-        """Run rounds; a category that runs its cases one by one does some in each."""
+        """Run rounds; a kind that runs its faults one by one does some in each."""
         for turn in itertools.count():
             for name in self.tallies:
-                size = CATEGORIES[name].batch
+                size = KINDS[name].batch
                 some = 1 if size > 1 else SOME
                 for first in range(turn * some * size, (turn + 1) * some * size, size):
                     if time.monotonic() > deadline:
                         return
-                    self.batch(CATEGORIES[name], range(first, first + size))
+                    self.batch(KINDS[name], range(first, first + size))
 
-    def batch(self, category: Category, numbers: Sequence[int]) -> None:
-        """Run these cases against the current host; if it fails, find the smallest cause."""
-        tally = self.tallies[category.name]
+    def batch(self, kind: Kind, numbers: Sequence[int]) -> None:
+        """Run these faults against the current host; if it fails, find the smallest cause."""
+        tally = self.tallies[kind.name]
         target = self._living()
         target.slowest = 0.0
         try:
-            attack(target, category, [category.case(self.seed, n) for n in numbers])
+            meet(target, kind, [kind.fault(self.seed, n) for n in numbers])
         except Fallen as fallen:
             self.close()
             tally.fell += 1
             if (why := str(fallen)) not in tally.falls:
-                tally.falls[why] = smallest(category, self.seed, numbers, why)
+                tally.falls[why] = smallest(kind, self.seed, numbers, why)
                 self.tell(f"FELL {tally.falls[why]}")
-        tally.cases += len(numbers)
+        tally.faults += len(numbers)
         tally.batches += 1
         tally.rested = max(tally.rested, target.rested)
         tally.slowest = max(tally.slowest, target.slowest)
-        if category.spent:
+        if kind.spent:
             self.close()
 
     def _living(self) -> Target:
@@ -219,16 +199,16 @@ class Hunt:
             target.close()
 
     def report(self) -> str:
-        """Return a line for each category."""
-        rows = [f"{'category':12}{'cases':>7}{'fell':>6}{'slowest event':>15}{'CPU at rest':>13}"]
+        """Return a line for each kind."""
+        rows = [f"{'kind':12}{'faults':>7}{'fell':>6}{'slowest event':>15}{'CPU at rest':>13}"]
         rows += [
-            f"{name:12}{t.cases:7}{t.fell:6}{t.slowest:13.2f} s{t.rested:12.1%}"
+            f"{name:12}{t.faults:7}{t.fell:6}{t.slowest:13.2f} s{t.rested:12.1%}"
             for name, t in self.tallies.items()
         ]
         rows += [f"left out: {name}: {why}" for name, why in self.lacking.items()]
-        cases = sum(t.cases for t in self.tallies.values())
+        faults = sum(t.faults for t in self.tallies.values())
         fell = sum(t.fell for t in self.tallies.values())
-        rows.append(f"seed {self.seed}: {cases} cases, {fell or 'nothing'} fell")
+        rows.append(f"seed {self.seed}: {faults} faults, {fell or 'nothing'} fell")
         return "\n".join(rows)
 
 

@@ -6,9 +6,9 @@ from random import Random
 from typing import Any, Final
 
 from bellboard.agents.registry import all_agents
-from fuzz.case import Case, Category
-from fuzz.junk import brief, changed, encoded
-from fuzz.target import MAGIC
+from faults.fault import Fault, Kind
+from faults.junk import brief, changed, encoded
+from faults.target import MAGIC
 
 SESSIONS: Final = ("g0", "g1", "g2", "g3")
 #: What the dialects call the session and the event.
@@ -57,14 +57,14 @@ def _payload(random: Random, event: str) -> dict[str, Any]:
     return given
 
 
-def payload(random: Random) -> Case:
+def payload(random: Random) -> Fault:
     """Put any value into any field of any event of any agent."""
     dialect = random.choice(all_agents())
     event = random.choice([*dialect.kinds])
     raw = encoded(random, changed(random, _payload(random, event)))
     name = "".join(c if c.isalnum() else "_" for c in event)
     head = f"agent={dialect.key}\0event={name}\0pid=0\0\0".encode()
-    return Case(f"{dialect.key} {brief(raw)}", lambda target: target.put(MAGIC + head + raw))
+    return Fault(f"{dialect.key} {brief(raw)}", lambda target: target.put(MAGIC + head + raw))
 
 
-CATEGORIES = (Category("agents", payload, batch=150),)
+KINDS = (Kind("agents", make=payload, batch=150),)

@@ -1,4 +1,4 @@
-"""`python -m fuzz`, from tests/: fuzz for some minutes, or repeat named cases."""
+"""`python -m faults`, from tests/: fuzz for some minutes, or repeat faults by their numbers."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import argparse
 import sys
 import time
 
-from fuzz.hunt import CATEGORIES, Hunt, chance
+from faults.hunt import KINDS, Hunt, chance
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=None, help="what chance begins with")
-    parser.add_argument("--only", default="", help=f"some of: {' '.join(CATEGORIES)}")
+    parser.add_argument("--only", default="", help=f"some of: {' '.join(KINDS)}")
     parser.add_argument("--cases", default="", help="numbers, with --only and --seed")
     given = parser.parse_args()
     only = given.only.replace(",", " ").split()
-    if strange := [name for name in only if name not in CATEGORIES]:
-        parser.error(f"no such category: {' '.join(strange)}; there are {' '.join(CATEGORIES)}")
+    if strange := [name for name in only if name not in KINDS]:
+        parser.error(f"no such kind: {' '.join(strange)}; there are {' '.join(KINDS)}")
     if given.cases and (len(only) != 1 or given.seed is None):
-        parser.error("cases are those of one category and one seed")
+        parser.error("cases are those of one kind and one seed")
     seed = chance() if given.seed is None else given.seed
-    hunt = Hunt(only or list(CATEGORIES), seed, lambda said: print(said, flush=True))
+    hunt = Hunt(only or list(KINDS), seed, lambda said: print(said, flush=True))
     print(f"seed {seed}", flush=True)
     try:
         if given.cases:
-            hunt.batch(CATEGORIES[only[0]], [int(n) for n in given.cases.split(",")])
+            hunt.batch(KINDS[only[0]], [int(n) for n in given.cases.split(",")])
         else:
             hunt.until(time.monotonic() + 60 * given.minutes)
     except KeyboardInterrupt:

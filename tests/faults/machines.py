@@ -12,9 +12,9 @@ from bellboard.core.version import VERSION
 from bellboard.fleet.member import Joined
 from bellboard.storage import machines
 from bellboard.storage.store import Store
-from fuzz.case import Case, Category
-from fuzz.junk import brief, changed, encoded
-from fuzz.target import Target
+from faults.fault import Fault, Kind
+from faults.junk import brief, changed, encoded
+from faults.target import Target
 from rig.machines import set_followed
 from rig.odd_nats import INFO, OddServer, Talk, replying
 
@@ -49,7 +49,7 @@ REPLY = {
 }
 
 
-def feed(random: Random) -> Case:
+def feed(random: Random) -> Fault:
     """Follow a machine whose feed is junk, ends, hangs or never ends."""
     rows = [
         encoded(random, line if n == 0 else changed(random, line)) for n, line in enumerate(LINES)
@@ -66,10 +66,10 @@ def feed(random: Random) -> Case:
     def undo(target: Target) -> None:
         set_followed(target.board, {})
 
-    return Case(f"a feed: {command or brief(junk, 200)}", do, undo)
+    return Fault(f"a feed: {command or brief(junk, 200)}", do, undo)
 
 
-def fleet(random: Random) -> Case:
+def fleet(random: Random) -> Fault:
     """Join a fleet whose server replies with junk, is silent or floods."""
     body = encoded(random, changed(random, REPLY))[:500_000]
     talks: dict[str, Talk] = {
@@ -101,10 +101,10 @@ def fleet(random: Random) -> Case:
         while servers:
             servers.pop().close()
 
-    return Case(f"a NATS server: {name or brief(body, 200)}", do, undo)
+    return Fault(f"a NATS server: {name or brief(body, 200)}", do, undo)
 
 
-CATEGORIES = (
-    Category("feed", feed, batch=1, settle=2.5),
-    Category("fleet", fleet, batch=1, settle=3.0),
+KINDS = (
+    Kind("feed", make=feed, settle=2.5),
+    Kind("fleet", make=fleet, settle=3.0),
 )

@@ -7,11 +7,11 @@ import json
 from random import Random
 from typing import Any
 
-from fuzz.case import Case, Category
-from fuzz.files import KINDS, remove
-from fuzz.junk import brief, changed, encoded
-from fuzz.messages import OPTIONS
-from fuzz.target import Target
+from faults.fault import Fault, Kind
+from faults.files import THINGS, remove
+from faults.junk import brief, changed, encoded
+from faults.messages import OPTIONS
+from faults.target import Target
 
 CONFIG: dict[str, Any] = {
     "options": OPTIONS,
@@ -39,7 +39,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def config(random: Random) -> Case:
+def config(random: Random) -> Fault:
     """Put any value into any option of a host."""
     given = changed(random, CONFIG)
     given = given if isinstance(given, dict) else {}
@@ -54,14 +54,14 @@ def config(random: Random) -> Case:
         target.restart()
         target.up()
 
-    return Case(brief(json.dumps(given), 400), do, undo)
+    return Fault(brief(json.dumps(given), 400), do, undo)
 
 
-def agents(random: Random) -> Case:
+def agents(random: Random) -> Fault:
     """Put any value into the agent's settings, or replace the file by another kind."""
     raw = encoded(random, changed(random, SETTINGS))
     name = random.choice(["settings.json", "settings.local.json", "plugins", ".claude.json"])
-    what = random.choice([*([""] * 10), *KINDS, "60 MB", "60 MB of brackets"])
+    what = random.choice([*([""] * 10), *THINGS, "60 MB", "60 MB of brackets"])
 
     def do(target: Target) -> None:
         target.installed()
@@ -71,14 +71,14 @@ def agents(random: Random) -> Case:
             if what.startswith("60 MB"):
                 path.write_bytes((b"[" if "brackets" in what else b'{"a":"b"},') * (6 << 20))
             elif what:
-                KINDS[what](path)
+                THINGS[what](path)
             else:
                 path.write_bytes(raw)
 
-    return Case(f"{name}: {what or brief(raw)}", do, lambda x: remove(x.home.claude / name))
+    return Fault(f"{name}: {what or brief(raw)}", do, lambda x: remove(x.home.claude / name))
 
 
-CATEGORIES = (
-    Category("config", config, batch=1),
-    Category("settings", agents, batch=8, settle=0.5),
+KINDS = (
+    Kind("config", make=config),
+    Kind("settings", make=agents, batch=8, settle=0.5),
 )

@@ -11,10 +11,9 @@ import socket
 import stat
 import tempfile
 from pathlib import Path
-from random import Random
 
-from fuzz.case import Case, Category, no_root
-from fuzz.target import Fallen, Target
+from faults.fault import Fault, Kind, no_root
+from faults.target import Fallen, Target
 
 NOBODY = 65534
 #: What an event may name → its header or field of the payload.
@@ -60,7 +59,7 @@ class Trap:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def stranger(_: Random, lure: str, pid: str) -> Case:
+def stranger(lure: str, pid: str) -> Fault:
     """An event that names a stranger's files: none of them is run, read or written."""
     traps: list[Trap] = []
 
@@ -92,8 +91,16 @@ def stranger(_: Random, lure: str, pid: str) -> Case:
             if sprung:
                 raise Fallen(sprung)
 
-    return Case(f"{lure} with pid {pid}", do, undo)
+    return Fault(f"{lure} with pid {pid}", do, undo)
 
 
-EACH = tuple(itertools.product(LURES, ("0", "1", "PID")))
-CATEGORIES = (Category("stranger", stranger, batch=1, lacks=no_root, settle=2.5, each=EACH),)
+EACH = itertools.product(LURES, ("0", "1", "PID"))
+KINDS = (
+    Kind(
+        "stranger",
+        tuple(itertools.starmap(stranger, EACH)),
+        batch=len(LURES),
+        lacks=no_root,
+        settle=2.5,
+    ),
+)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
-from fuzz.case import Case, Category
-from fuzz.junk import brief, text
-from fuzz.target import Target
+from faults.fault import Fault, Kind
+from faults.junk import brief, text
+from faults.target import Target
 
 GOOD = "%1 1 0 1 1 1 $0 @0 /dev/pts/9|s:0.0 sh"
 
@@ -37,7 +37,7 @@ def _scripts(random: Random) -> Mapping[str, str]:
     }
 
 
-def tmux(random: Random) -> Case:
+def tmux(random: Random) -> Fault:
     """Replace tmux, while a session is in a pane of our server."""
     name, body = random.choice(list(_scripts(random).items()))
     serial = random.randrange(1000)
@@ -58,10 +58,10 @@ def tmux(random: Random) -> Case:
         (target.home.bin / "tmux").unlink(missing_ok=True)
         target.hook("SessionEnd", f"m{serial}")
 
-    return Case(f"tmux {name}: {brief(body, 80)}", do, undo)
+    return Fault(f"tmux {name}: {brief(body, 80)}", do, undo)
 
 
-def callback(random: Random) -> Case:
+def callback(random: Random) -> Fault:
     """Use a callback that never ends, floods or fails."""
     name, body = random.choice(list(_scripts(random).items()))
 
@@ -80,7 +80,7 @@ def callback(random: Random) -> Case:
         target.restart()
         target.up()
 
-    return Case(f"callback {name}: {brief(body, 80)}", do, undo)
+    return Fault(f"callback {name}: {brief(body, 80)}", do, undo)
 
 
 def _write(path: Path, said: str) -> None:
@@ -90,7 +90,7 @@ def _write(path: Path, said: str) -> None:
     draft.replace(path)
 
 
-CATEGORIES = (
-    Category("tmux", tmux, batch=1, settle=2.5),
-    Category("callback", callback, batch=1, settle=0.5),
+KINDS = (
+    Kind("tmux", make=tmux, settle=2.5),
+    Kind("callback", make=callback, settle=0.5),
 )

@@ -10,10 +10,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fuzz.case import Case, Category
-from fuzz.files import KINDS, remove
-from fuzz.junk import NUMBERS, text
-from fuzz.target import HEAL, Fallen, Target
+from faults.fault import NOTHING, Fault, Kind
+from faults.files import THINGS, remove
+from faults.junk import NUMBERS, text
+from faults.target import HEAL, Fallen, Target
 from rig.waiting import eventually
 
 TABLES = ("sessions", "transitions", "events", "applied", "claims", "options", "editors")
@@ -145,10 +145,10 @@ def replaced(target: Target, random: Random) -> None:
     else:
         # another user's file and a link are refused until they are moved away: test_strangers.py
         left_out = ("zero", "a full folder", "another user's file", "a link")
-        kind = random.choice([k for k in KINDS if not any(part in k for part in left_out)])
+        kind = random.choice([k for k in THINGS if not any(part in k for part in left_out)])
         remove(path)
         with contextlib.suppress(FileExistsError):  # a host may make it first
-            KINDS[kind](path)
+            THINGS[kind](path)
         return
     copy.replace(path)
 
@@ -172,7 +172,7 @@ DAMAGES: dict[str, Damage] = {
 }
 
 
-def database(random: Random) -> Case:
+def database(random: Random) -> Fault:
     """Damage the database while a host runs, or before it starts."""
     what = random.choice(list(DAMAGES))
     alive = random.random() < 0.6
@@ -189,10 +189,14 @@ def database(random: Random) -> Case:
             target.start()
             target.up()
 
-    return Case(f"{what} ({chance}), {'of a live host' if alive else 'before the start'}", do)
+    return Fault(
+        f"{what} ({chance}), {'of a live host' if alive else 'before the start'}",
+        do,
+        survives=NOTHING,
+    )
 
 
-def kept(random: Random) -> Case:
+def kept(random: Random) -> Fault:
     """Cut or overwrite a file of a live host in place: it lives on, and the next one folds all.
 
     What was only there is lost, and so is what the first host folds from then on.
@@ -230,10 +234,10 @@ def kept(random: Random) -> Case:
             raise Fallen(f"an event was set aside: {why.read_text()}")
 
     how = "overwritten" if blank and suffix == "-wal" else f"cut to {share:.2f}"
-    return Case(f"board.db{suffix} {how}", do)
+    return Fault(f"board.db{suffix} {how}", do, survives=NOTHING)
 
 
-def hundred(random: Random) -> Case:
+def hundred(random: Random) -> Fault:
     """Flip a hundred bits of a full database at once: it is set aside, and doctor names it."""
     chance = random.randrange(1 << 30)
 
@@ -252,7 +256,7 @@ def hundred(random: Random) -> Case:
         if "damaged database kept" not in target.doctor():
             raise Fallen("doctor does not name the damaged database")
 
-    return Case(f"a hundred flipped bits ({chance})", do)
+    return Fault(f"a hundred flipped bits ({chance})", do, survives=NOTHING)
 
 
 def _is_sound(target: Target) -> bool:
@@ -261,36 +265,8 @@ def _is_sound(target: Target) -> bool:
     return False
 
 
-def _set_version(target: Target, version: int) -> bool:
-    """Return whether that could be set: the host may still be replacing a damaged database."""
-    with contextlib.closing(_db(target)) as db, contextlib.suppress(sqlite3.DatabaseError):
-        db.execute(f"PRAGMA user_version = {version}")
-        return True
-    return False
-
-
-def newer(_: Random, version: int) -> Case:
-    """A database of a newer version: nothing is folded or written, and health reports it."""
-
-    def do(target: Target) -> None:
-        target.canary()
-        eventually(lambda: _set_version(target, version), within=HEAL)
-        target.hook("UserPromptSubmit", "after")
-
-    def undo(target: Target) -> None:
-        target.stop()
-        for path in target.board.glob("board.db*"):
-            remove(path)
-        target.start()
-        target.up()
-
-    return Case(f"user_version = {version}", do, undo, folds=False)
-
-
-VERSIONS = tuple((number,) for number in (2, 99, 2**31 - 1, -1, -(2**31)))
-CATEGORIES = (
-    Category("database", database, batch=1, within=HEAL),
-    Category("kept", kept, batch=1, within=HEAL),
-    Category("hundred", hundred, batch=1),
-    Category("newer", newer, batch=1, settle=0.5, each=VERSIONS),
+KINDS = (
+    Kind("database", make=database, within=HEAL),
+    Kind("kept", make=kept, within=HEAL),
+    Kind("hundred", make=hundred),
 )

@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from fuzz.case import Case, Category
-from fuzz.files import KINDS, remove
-from fuzz.junk import TEXTS, brief, changed, encoded, text, value
-from fuzz.target import MAGIC, Target
+from faults.fault import Fault, Kind
+from faults.files import THINGS, remove
+from faults.junk import TEXTS, brief, changed, encoded, text, value
+from faults.target import MAGIC, Target
 from rig import tmux
 
 SERVER: Final = Path(__file__).with_name("codex_server.py")
@@ -72,12 +72,12 @@ def hook(target: Target, agent: str, event: str, pid: int, origin: str = "", **f
     target.put(MAGIC + head + json.dumps(payload).encode())
 
 
-def log(random: Random) -> Case:
+def log(random: Random) -> Fault:
     """Break lines of a log, or replace, truncate or tear the file."""
     agent = random.choice(list(LOGS))
     lines = ({**random.choice(LOGS[agent]), "timestamp": STAMP} for _ in range(5))
     raw = b"\n".join(encoded(random, changed(random, line)) for line in lines) + b"\n"
-    what = random.choice([*([""] * 8), *KINDS])
+    what = random.choice([*([""] * 8), *THINGS])
     cut, session = random.random() < 0.2, f"l{random.randrange(4)}"
 
     def do(target: Target) -> None:
@@ -89,19 +89,19 @@ def log(random: Random) -> Case:
             if what or path.is_symlink() or not path.is_file():
                 remove(path)  # never write through a link
             if what:
-                KINDS[what](path)
+                THINGS[what](path)
             else:
                 with path.open("wb" if cut else "ab") as file:
                     file.write(raw)
         told = {"session_id": session, "sessionId": session, "transcript_path": str(path)}
         hook(target, agent, PROMPTS[agent], target.sleeper(), **told)
 
-    return Case(f"{agent} {session}: {what or brief(raw)}{' (cut)' if cut else ''}", do)
+    return Fault(f"{agent} {session}: {what or brief(raw)}{' (cut)' if cut else ''}", do)
 
 
-def locks(random: Random) -> Case:
+def locks(random: Random) -> Fault:
     """Put anything among the locks of Codex's threads, and hold some; or replace their folder."""
-    what = random.choice([*([""] * 4), *KINDS])
+    what = random.choice([*([""] * 4), *THINGS])
     whole = bool(what) and random.random() < 0.2
     names = [f"{random.choice([*THREADS, text(random)[:80]])}.lock" for _ in range(3)]
     many, held = random.random() < 0.1, random.random() < 0.7
@@ -113,7 +113,7 @@ def locks(random: Random) -> Case:
                 remove(folder)
             if whole:
                 folder.parent.mkdir(exist_ok=True)
-                KINDS[what](folder)
+                THINGS[what](folder)
                 return
             folder.mkdir(parents=True, exist_ok=True)
             for name in [f"{n:08}-x.lock" for n in range(1500)] if many else []:
@@ -122,11 +122,11 @@ def locks(random: Random) -> Case:
                 path = folder / name.replace("/", "_").replace("\0", "_")
                 remove(path)
                 if what:
-                    KINDS[what](path)
+                    THINGS[what](path)
                 else:
                     _hold(target, path, held)
 
-    return Case(f"{what or 'locks'}{' as their folder' if whole else ''}: {names}", do)
+    return Fault(f"{what or 'locks'}{' as their folder' if whole else ''}: {names}", do)
 
 
 def _hold(target: Target, path: Path, held: bool) -> None:
@@ -137,11 +137,11 @@ def _hold(target: Target, path: Path, held: bool) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def listed(random: Random) -> Case:
+def listed(random: Random) -> Fault:
     """Break the list of the sessions that Copilot has open, or replace a file of it."""
     ids = [random.choice([*THREADS, text(random)[:80]]) for _ in range(3)]
     raw = encoded(random, changed(random, dict.fromkeys(ids, OPENED)))
-    what = random.choice([*([""] * 8), *KINDS])
+    what = random.choice([*([""] * 8), *THINGS])
     place = random.choice(["open-sessions-state.json", "session-state", "lock", "session"])
     number = random.choice(["PID", "PID", "PID", "0", "1", "99999999999", "-1", "²"])
 
@@ -159,16 +159,16 @@ def listed(random: Random) -> Case:
             if what:
                 at = {"lock": folder / f"inuse.{pid}.lock", "session": folder}.get(place)
                 remove(at := at or root / place)
-                KINDS[what](at)
+                THINGS[what](at)
 
     def undo(target: Target) -> None:
         with contextlib.suppress(OSError):
             remove(target.home.root / ".copilot")
 
-    return Case(f"{f'{what} as {place}' if what else brief(raw)}, {number}", do, undo)
+    return Fault(f"{f'{what} as {place}' if what else brief(raw)}, {number}", do, undo)
 
 
-def title(random: Random) -> Case:
+def title(random: Random) -> Fault:
     """Give the terminal of a session any titles, quickly, slowly or without end."""
     agent = random.choice(["codex", "gemini", "qwen"])
     said = [random.choice(TITLES) for _ in range(3)]
@@ -194,10 +194,10 @@ def title(random: Random) -> Case:
             servers.pop().close()
 
     servers: list[tmux.Server] = []
-    return Case(f"{agent}: {brief(raw)} {ending}", do, undo)
+    return Fault(f"{agent}: {brief(raw)} {ending}", do, undo)
 
 
-def server(random: Random) -> Case:
+def server(random: Random) -> Fault:
     """A shared server of Codex that says anything, slowly, never, or without end."""
     fault = random.choice([*FAULTS, *([""] * len(FAULTS))])
     messages = [changed(random, CHANGED) for _ in range(4)]
@@ -232,13 +232,13 @@ def server(random: Random) -> Case:
             process.communicate()
 
     running: list[subprocess.Popen[bytes]] = []
-    return Case(f"{fault or 'odd'}: {brief(json.dumps(plan))}", do, undo)
+    return Fault(f"{fault or 'odd'}: {brief(json.dumps(plan))}", do, undo)
 
 
-CATEGORIES = (
-    Category("log", log, batch=20, is_caught=True),
-    Category("locks", locks, batch=10, settle=2.5, is_caught=True),
-    Category("listed", listed, batch=10, settle=2.5, is_caught=True),
-    Category("title", title, batch=4, settle=2.0, is_caught=True),
-    Category("server", server, batch=1, settle=3.0, is_caught=True),
+KINDS = (
+    Kind("log", make=log, batch=20, is_caught=True),
+    Kind("locks", make=locks, batch=10, settle=2.5, is_caught=True),
+    Kind("listed", make=listed, batch=10, settle=2.5, is_caught=True),
+    Kind("title", make=title, batch=4, settle=2.0, is_caught=True),
+    Kind("server", make=server, settle=3.0, is_caught=True),
 )
