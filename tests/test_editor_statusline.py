@@ -51,6 +51,16 @@ ROWS = {
         "?1",
     ),
     "two blocked, the longest": Row([blocked(), blocked("web", ago=250)], "!2 4m", "!2"),
+    "a parked one is counted as well": Row(
+        [
+            blocked(ago=250),
+            blocked("web"),
+            session("completed"),
+            blocked("docs", ago=900, markers=["parked"]),
+        ],
+        "!3 15m  +1",
+        "!3",
+    ),
     "long": Row([blocked("a" * 40, "b" * 90)], "!1 aaaaaaaaaaaaaaa…: bbbbbbbbbbbbbbb… 2m", "!1"),
     "wide": Row(
         [blocked("日本語", "ファイルを全部消してもよろしいですか今すぐに")],

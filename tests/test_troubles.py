@@ -407,6 +407,12 @@ def pipes_where_files_are_kept(place: DamagedHome) -> None:
 
 
 @trouble
+def folders_where_files_are_kept(place: DamagedHome) -> None:
+    for path in ("board.lock", "hooks.json", "hooks.lock", "emit"):
+        place.replace(place.board / path, Path.mkdir)
+
+
+@trouble
 def a_record_of_hooks_that_is_none(place: DamagedHome) -> None:
     (place.board / "hooks.json").write_text("[1]")
 
@@ -539,7 +545,9 @@ def test_the_last_state_is_shown(place: DamagedHome, name: str) -> None:
     assert "api" in told["out"], told
 
 
+#: What doctor must say of a trouble.
 NAMED = {
+    "folders where files are kept": "board.lock is not a file",
     "a home that is a file": "board",
     "a damaged database": "the database is damaged",
     "a newer database": "newer bellboard",

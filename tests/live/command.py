@@ -45,6 +45,8 @@ def main(argv: Sequence[str]) -> int:
     if args.kept:
         TABLE.write_text(with_part(TABLE.read_text(), OWN, section(args.kept)))
         return 0
+    if not any(s.matches(args.scene) for s in (*SCENES, *OF_OTHERS, *SPOKEN, *SPOKEN_OF_OTHERS)):
+        sys.exit(f"no scene has {args.scene!r} in its name, or as a tag")
     kept = Kept(args.rows)
     if args.agent != CLAUDE:
         return of_others(args, kept)

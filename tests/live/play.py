@@ -118,6 +118,7 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
         try:
             scene.play(stage)
             if scene.final != IS_GONE:
+                stage.step = "its end"
                 try:
                     stage.lasts(scene.final, SOON if how.is_seen else UNKNOWN)
                 except AssertionError:

@@ -153,7 +153,7 @@ def _shared_board(home: Path) -> SharedBoard:
                 f"cannot create {home}: {reason(e, home)}; "
                 "remove what is in the way, or set BELLBOARD_HOME to a writable folder"
             ) from None
-        why = f"cannot write to {home}: {e.strerror}"
+        why = f"cannot write to {e.filename or home}: {e.strerror}"
     except Busy:
         why = f"{home / 'board.db'} is locked by another process, which `bellboard doctor` names"
     except sqlite3.OperationalError as e:

@@ -151,6 +151,9 @@ def state(home: Path) -> Iterator[Fact]:
         yield error(why, "change its owner to you, or move it away")
     if unusable:
         return
+    for path in (home / name for name in state_folder.LOCKS):
+        if os.path.lexists(path) and not path.is_file():
+            yield error(f"{path} is not a file", "move it out of the way")
     hosts = spool.hosts.alive()
     if hosts:
         running = ", ".join(f"{pid} ({_program(pid)})" for pid in hosts)

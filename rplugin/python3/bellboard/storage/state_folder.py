@@ -27,11 +27,12 @@ from ..system.mounts import MOST_LINKS, MOUNTS
 
 #: A folder with one of these is ours, whatever else is in it, or was removed from it.
 SIGNS: Final = ("spool/slot", "board.db", "board.lock", "drain.lock", "hooks.lock")
+LOCKS: Final = ("board.lock", "drain.lock", "look.lock", "send.lock", "hooks.lock")
 #: What `uninstall --purge` looks for, besides the folders of plugins: all that is below, and no
 #: other folder whose name could be that of a plugin.
 STATE: Final = (
     *("spool", "hosts", "answers", "links", "board.db", "board.db-*", "board.db.damaged-*"),
-    *("board.lock", "drain.lock", "look.lock", "send.lock", "emit", "hooks.json", "hooks.lock"),
+    *(*LOCKS, "emit", "hooks.json"),
     ".bellboard-new.*",
 )
 
