@@ -22,7 +22,7 @@ PYTHON = {"PYTHONPATH": str(ROOT / "rplugin/python3")}
 COMMAND = "rm -rf build && make all"
 
 
-class Asking:
+class AskedInShell:
     """A simulated agent that asks, and the shell that answers it."""
 
     def __init__(self, home: Home, tmux: tmuxes.Server) -> None:
@@ -57,11 +57,11 @@ def pressed(popup: tmuxes.Pane, key: str, before: str, after: str) -> None:
 
 
 @pytest.fixture
-def agent(home: Home, tmux: tmuxes.Server) -> Asking:
-    return Asking(home, tmux)
+def agent(home: Home, tmux: tmuxes.Server) -> AskedInShell:
+    return AskedInShell(home, tmux)
 
 
-def test_a_shell_prints_the_whole_request_and_answers_it(agent: Asking) -> None:
+def test_a_shell_prints_the_whole_request_and_answers_it(agent: AskedInShell) -> None:
     """With a digest, only that request is answered; the outcome is printed, and in the history."""
     sid = agent.sid
     request = json.loads(agent.bellboard("answer", sid, "--json"))["request"]
@@ -92,7 +92,7 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Asking) -> None:
         assert text in history
 
 
-def test_a_popup_shows_the_request_and_takes_a_key(agent: Asking) -> None:
+def test_a_popup_shows_the_request_and_takes_a_key(agent: AskedInShell) -> None:
     """The popup asks for a choice's fields, notices other answers, and shows the next request."""
     popup = agent.popup()
     assert COMMAND in popup.shows("go terminal · s snooze")
@@ -115,7 +115,7 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Asking) -> None:
     eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=SOON * 2)
 
 
-def test_going_there_leads_from_the_popup_to_the_pane(agent: Asking) -> None:
+def test_going_there_leads_from_the_popup_to_the_pane(agent: AskedInShell) -> None:
     """The popup jumps as `bellboard goto` does; without a request, it says so."""
     agent.tmux.attach("agent")
     popup = agent.popup()

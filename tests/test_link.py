@@ -26,7 +26,7 @@ from rig.waiting import eventually
 pytestmark = [pytest.mark.files]
 
 
-class Followed:
+class FollowedDev:
     """A link to dev, without a host, and the evidence that it makes."""
 
     def __init__(
@@ -56,8 +56,8 @@ class Followed:
 @contextlib.contextmanager
 def followed(
     dev: FarFeed, command: Callable[..., list[str]] | None = None, mailbox: Mailbox | None = None
-) -> Iterator[Followed]:
-    made = Followed(dev, command or (lambda *_: dev.command), mailbox)
+) -> Iterator[FollowedDev]:
+    made = FollowedDev(dev, command or (lambda *_: dev.command), mailbox)
     with running(made.link):
         yield made
 
@@ -175,7 +175,7 @@ def test_a_link_without_a_thread_leaves_nothing_open(
     before = psutil.Process().num_fds()
     for _ in range(3):
         with pytest.raises(RuntimeError):
-            Followed(dev, lambda *_: [])
+            FollowedDev(dev, lambda *_: [])
     assert before == psutil.Process().num_fds()
 
 
