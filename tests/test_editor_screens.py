@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -11,6 +12,7 @@ from sample import QUIET, Host, activity, blocked, clone, house, session
 
 pytestmark = pytest.mark.screen
 
+CALM = {**QUIET, "float": {"enabled": False}}
 TEXT = "vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'int main(void)', '{', '}' })"
 THREE = [
     blocked(branch="main", detail="rm -rf build && make all"),
@@ -69,42 +71,41 @@ def test_the_float_makes_room_for_the_cursor_and_follows_the_size(
     screen.matches(editor, "float-gone")
 
 
-@pytest.mark.parametrize("columns", [60, 110])
-def test_the_board_groups_by_repository_and_unfolds(
-    nvim: Editors, screen: Screens, version: str, columns: int
-) -> None:
-    """A line for each session, details below it on demand."""
-    editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=24)
-    Host(editor).push(*house())
+class Board(NamedTuple):
+    """A board that fills a screen, after these keys."""
+
+    sessions: Callable[[], list[dict[str, Any]]]
+    columns: int
+    lines: int
+    keys: str = ""
+
+
+#: A new case of the board is a row here, and a file that `pytest --update-screens` writes.
+BOARDS = {
+    "board-60": Board(house, 60, 24),
+    "board-60-unfolded": Board(house, 60, 24, "<Tab>"),
+    "board-110": Board(house, 110, 24),
+    "board-110-unfolded": Board(house, 110, 24, "<Tab>"),
+    "board-40": Board(house, 40, 10),
+    "board-40-folded": Board(house, 40, 10, "zM"),
+    "board-80-folded": Board(house, 80, 16, "zM"),
+    "board-activity-60": Board(activity, 60, 16),
+    "board-activity-100": Board(activity, 100, 16),
+    "board-clone-60": Board(clone, 60, 16),
+    "board-clone-80": Board(clone, 80, 16),
+    "board-clone-100": Board(clone, 100, 16),
+}
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_board(nvim: Editors, screen: Screens, version: str, name: str) -> None:
+    """By repository, folded and unfolded; quiet sessions; several in one clone; at any width."""
+    board = BOARDS[name]
+    editor = nvim(version, CALM, columns=board.columns, lines=board.lines)
+    Host(editor).push(*board.sessions())
     editor.command("execute 'ClaudeSessions board' | only")
-    screen.matches(editor, f"board-{columns}")
-    editor.press("<Tab>")
-    screen.matches(editor, f"board-{columns}-unfolded")
-
-
-@pytest.mark.parametrize("columns", [60, 100])
-def test_the_board_says_what_is_quiet_and_since_when(
-    nvim: Editors, screen: Screens, columns: int
-) -> None:
-    """The icon rests; a tool that has run all the time is named, and is no alarm."""
-    editor = nvim(config={**QUIET, "float": {"enabled": False}}, columns=columns, lines=16)
-    Host(editor).push(*activity())
-    editor.command("execute 'ClaudeSessions board' | only")
-    screen.matches(editor, f"board-activity-{columns}")
-    assert editor.screen.groups_of("* users")[0] == "Comment"
-    editor.press(":ClaudeSessions pick<CR>")
-    editor.shows("working  ")
-
-
-@pytest.mark.parametrize("columns", [60, 80, 100])
-def test_the_board_tells_sessions_of_one_clone_apart(
-    nvim: Editors, screen: Screens, version: str, columns: int
-) -> None:
-    """Their work differs; one long branch takes no room from the others."""
-    editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=16)
-    Host(editor).push(*clone())
-    editor.command("execute 'ClaudeSessions board' | only")
-    screen.matches(editor, f"board-clone-{columns}")
+    editor.press(board.keys)
+    screen.matches(editor, name)
 
 
 COLUMNS = "vim.o.statuscolumn, vim.o.colorcolumn, vim.o.cursorcolumn = '%s%=%l │ ', '20', true"
@@ -167,6 +168,25 @@ def test_a_place_that_fits_is_shown_in_full(nvim: Editors) -> None:
     )
     editor.command("ClaudeSessions board")
     editor.shows("tmux %1234567")
+
+
+def test_a_preview_over_the_board(nvim: Editors, screen: Screens, version: str) -> None:
+    """The preview has the known facts about a session whose terminal cannot be reached."""
+    editor = nvim(version, CALM, columns=80, lines=24)
+    Host(editor, serves=True).push(*house())
+    editor.command("ClaudeSessions board")
+    editor.press("]]K")
+    editor.shows("neither in tmux nor")
+    screen.matches(editor, "preview")
+
+
+def test_the_help_of_the_board(nvim: Editors, screen: Screens, version: str) -> None:
+    """All keys, in a float that has room for them."""
+    editor = nvim(version, CALM, columns=60, lines=34)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board")
+    editor.press("g?")
+    screen.matches(editor, "board-help")
 
 
 def test_a_preview_without_a_session_says_what_to_do(nvim: Editors, version: str) -> None:
