@@ -30,11 +30,6 @@ pytestmark = pytest.mark.files
 Start = Callable[..., RecordedHost]
 
 
-def delay() -> float:
-    """Return seconds in which a host is killed or a session is answered, however loaded it is."""
-    return min(12.0, 5.0 * leniency(1.0))
-
-
 def config(name: str, desktop: float = 0, **more: Any) -> dict[str, Any]:
     """Return options that notify the desktop of blocked sessions after a delay."""
     ladder = {"notify": False, "desktop": desktop, "command": False}
@@ -154,20 +149,30 @@ def test_a_host_that_dies_before_a_machine_replies_leaves_its_notification_to_th
     assert len(asked) == 2, "one right for each question"
 
 
+def notifies(spool: Spool, test: Callable[[Notifier, Store], None], **ours: Any) -> None:
+    """Run a test on what a host has for its notifications."""
+
+    async def main() -> None:
+        store, jobs = Store(spool.home), (Commands(), Attempts(), lambda *_: None)
+        notifier = Notifier(spool.home, {"notices": {}, **ours}, {}, os.getpid(), *jobs)
+        test(notifier, store)
+        notifier.close()
+        store.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
     spool: Spool, is_ours: bool
 ) -> None:
     """Neither that of our editor nor that of another one, until the clock gets there again."""
-    store, later = Store(spool.home), time.time() + 7200
+    later = time.time() + 7200
     other = Editor(os.getppid(), "/nowhere/other", "", "", time.time() - 1 if is_ours else later)
-    with store.transaction() as tx:
-        tx.set_editor(other)
 
-    async def test() -> None:
-        ours = {"server": "/nowhere/ours", "notices": {}}
-        pid = os.getpid()
-        notifier = Notifier(spool.home, ours, {}, pid, Commands(), Attempts(), lambda *_: None)
+    def test(notifier: Notifier, store: Store) -> None:
+        with store.transaction() as tx:
+            tx.set_editor(other)
         if is_ours:
             assert notifier._editor is not None
             notifier._editor = notifier._editor._replace(focused=later)
@@ -178,55 +183,61 @@ def test_a_focus_from_before_the_clock_was_set_back_does_not_last(
             tx.set_editor(other._replace(focused=time.time()))
         notifier.act(store, Board())
         assert not notifier.shown()["front"]
-        notifier.close()
 
-    asyncio.run(test())
-    store.close()
+    notifies(spool, test, server="/nowhere/ours")
 
 
 def test_a_clock_set_back_is_noticed(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store(spool.home)
-
-    async def test() -> None:
-        pid = os.getpid()
-        notifier = Notifier(
-            spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None
-        )
-        sent = Notice(1, "s", "desktop", "blocked")
+    def test(notifier: Notifier, store: Store) -> None:
         with monkeypatch.context() as patch:
             later = time.time() + 7200
             patch.setattr("bellboard.hosting.notify.time.time", lambda: later)
             notifier.act(store, Board())
-            notifier.notices.sent(sent, later)
+            notifier.notices.sent(Notice(1, "s", "desktop", "blocked"), later)
         notifier.act(store, Board())
         assert notifier.notices._last["s", "desktop"] <= time.time()
-        notifier.close()
 
-    asyncio.run(test())
-    store.close()
+    notifies(spool, test)
 
 
 def test_quiet_hours_follow_the_time_zone(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a notebook that travels while a host runs; so do the times that it shows."""
-    store = Store(spool.home)
 
-    async def test() -> None:
-        pid = os.getpid()
-        notifier = Notifier(
-            spool.home, {"notices": {}}, {}, pid, Commands(), Attempts(), lambda *_: None
-        )
+    def test(notifier: Notifier, store: Store) -> None:
         for zone, hours in (("UTC-9", 9), ("UTC+5", -5)):
             monkeypatch.setenv("TZ", zone)
             notifier.act(store, Board())
             assert notifier.notices.zone == time.localtime().tm_gmtoff == hours * 3600
-        notifier.close()
 
     try:
-        asyncio.run(test())
+        notifies(spool, test)
     finally:
         monkeypatch.undo()
         time.tzset()
-    store.close()
+
+
+def test_an_editor_without_a_screen_is_not_in_front(spool: Spool) -> None:
+    """Not even if it is the only one; a focus puts it in front again."""
+    other = Editor(os.getppid(), "/nowhere/other", "", "", time.time() - 60)
+
+    def test(notifier: Notifier, store: Store) -> None:
+        def is_front(*others: Editor) -> bool:
+            with store.transaction() as tx:
+                tx.drop_editor(other.pid)
+                for each in others:
+                    tx.set_editor(each)
+            notifier.act(store, Board())
+            return bool(notifier.shown()["front"])
+
+        assert is_front(other)
+        notifier.focus(0)
+        assert not is_front(other)
+        assert not is_front()
+        assert [e.focused for e in store.editors()] == [0]
+        notifier.focus(time.time())
+        assert is_front(other._replace(focused=0))
+
+    notifies(spool, test, server="/nowhere/ours")
 
 
 def test_the_float_moves_to_the_previous_editor_when_one_is_closed(
@@ -243,38 +254,6 @@ def test_the_float_moves_to_the_previous_editor_when_one_is_closed(
     two.kill()
     eventually(lambda: one.last("float") == ["api", "web"], "the float")
     assert one.last("front") is True
-
-
-def test_an_editor_without_a_screen_is_not_in_front(spool: Spool) -> None:
-    """Not even if it is the only one; a focus puts it in front again."""
-    store, now = Store(spool.home), time.time()
-    other = Editor(os.getppid(), "/nowhere/other", "", "", now - 60)
-
-    async def test() -> None:
-        ours = {"server": "/nowhere/ours", "notices": {}}
-        notifier = Notifier(
-            spool.home, ours, {}, os.getpid(), Commands(), Attempts(), lambda *_: None
-        )
-
-        def is_front(*others: Editor) -> bool:
-            with store.transaction() as tx:
-                tx.drop_editor(other.pid)
-                for each in others:
-                    tx.set_editor(each)
-            notifier.act(store, Board())
-            return bool(notifier.shown()["front"])
-
-        assert is_front(other)
-        notifier.focus(0)
-        assert not is_front(other)
-        assert not is_front()
-        assert [e.focused for e in store.editors()] == [0]
-        notifier.focus(time.time())
-        assert is_front(other._replace(focused=0))
-        notifier.close()
-
-    asyncio.run(test())
-    store.close()
 
 
 def test_twenty_rapid_transitions_send_one_notification(
@@ -294,7 +273,7 @@ def test_sessions_answered_or_in_view_send_no_notification(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
     """Sessions are answered within the delay, looked at, parked, or snoozed."""
-    host = start("host", config=config("host", delay()))
+    host = start("host", config=config("host", min(6.0, 2.0 * leniency(1.0))))
     begins(spool, "answered")
     becomes(spool, "answered", "blocked", host)
     becomes(spool, "answered", "working", host)
