@@ -102,7 +102,7 @@ def test_it_waits_as_long_as_its_question(spool: Spool, ask: Ask) -> None:
     spool.pipes.offer()
     hook = ask(env={"TMOUT": "1"})
     item = event(spool)
-    rest(1.5)
+    rest(1.2)
     assert hook.waits
     assert send(spool, item)
     assert hook.printed() == ANSWER + b"\n"
@@ -116,14 +116,15 @@ def test_it_leaves_silently(spool: Spool, ask: Ask) -> None:
         hook = ask()
         dismissed(event(spool).pipe)
         assert hook.printed() == b""
+    hooks = []
     for start in (b"", b'{"x":', ANSWER + b"\n", ANSWER + b"\nend\n"):
         spool.pipes.offer()
-        hook = ask()
+        hooks.append(ask())
         pipe = event(spool).pipe
         wake(spool, pipe, start)
         spool.pipes.let_go(pipe)
-        assert hook.printed() == b""
-        assert spool.pipes.found() == {}  # nobody else could have removed it
+    assert {hook.printed() for hook in hooks} == {b""}
+    assert spool.pipes.found() == {}  # nobody else could have removed them
 
 
 def wake(spool: Spool, pipe: str, said: bytes = b"\n") -> None:
@@ -146,9 +147,9 @@ def test_what_is_written_into_its_pipe_gives_no_answer(spool: Spool, ask: Ask) -
     wake(spool, item.pipe, ANSWER + b"\nend\n")
     wake(spool, item.pipe, b"\n" * 40_000 + ANSWER)  # as much as it holds, and not ended
     before = psutil.Process(hook.process.pid).cpu_times().user
-    rest(1.5)
+    rest(0.6)
     assert hook.waits
-    assert psutil.Process(hook.process.pid).cpu_times().user - before < 0.3
+    assert psutil.Process(hook.process.pid).cpu_times().user - before < 0.15
     assert send(spool, item)
     assert hook.printed() == ANSWER + b"\n"
 
@@ -389,11 +390,11 @@ def test_it_is_one_process(spool: Spool, ask: Ask) -> None:
     assert hook.waits
 
 
-def test_hundreds_at_once_with_few_pipes(spool: Spool, ask: Ask) -> None:
+def test_fifty_at_once_with_few_pipes(spool: Spool, ask: Ask) -> None:
     """Each pipe has one hook, the others do not wait, and every event arrives."""
     for _ in range(3):
         spool.pipes.offer()
-    hooks = [ask(session_id=f"s{n}") for n in range(100)]
+    hooks = [ask(session_id=f"s{n}") for n in range(50)]
     eventually(lambda: len(spool.scan()) == len(hooks))
     pipes = [item.pipe for name in spool.scan() if (item := spool.read(name))]
     assert sorted(filter(None, pipes)) == sorted(spool.pipes.found())

@@ -78,7 +78,7 @@ def test_another_host_sends_what_a_dead_one_should_have_sent(
 ) -> None:
     """No notice is lost or sent twice."""
     first = start("first", config=config("first", PATIENCE))
-    second = start("second", config=config("second", 5.0))
+    second = start("second", config=config("second", 2.0))
     begins(spool, "api")
     becomes(spool, "api", "blocked", first, second)
     first.kill()

@@ -658,11 +658,12 @@ def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
             program.close()
 
 
-@pytest.mark.parametrize("after", [(1.7, 1.7), (0.0, 2.7)], ids=["all is slow", "it is busy"])
+@pytest.mark.parametrize("after", [(1.0, 1.0), (0.0, 1.7)], ids=["all is slow", "it is busy"])
 def test_an_answer_that_a_slow_opencode_takes_late_counts(
-    home: Home, after: tuple[float, float]
+    home: Home, after: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sent answer is not refused: what the agent does afterwards is the outcome."""
+    monkeypatch.setattr(server, "PATIENCE", 1.5)
     program = http(home, [{"id": "per_1", "sessionID": SESSION}], 200, after)
     try:
         desk = Desk(home, program.process.pid)

@@ -32,7 +32,7 @@ def test_a_server_that_does_not_respond_blocks_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is asked for its panes beside the event loop."""
-    monkeypatch.setattr(tmux, "PATIENCE", 5.0)
+    monkeypatch.setattr(tmux, "PATIENCE", 2.0)
     path = home.tmp / "deaf"
 
     async def test(desk: MinimalHost) -> None:
