@@ -99,7 +99,7 @@ def questions(target: Target) -> None:
 
 VOLUMES = (
     *(Fault(f"very many {f.__name__}", f) for f in (names, slots, pipes, lines, sessions, threads)),
-    Fault("very deep folders", depths, dug_out),
+    Fault("very deep folders", depths, dug_out, alone=True),
     Fault("very long questions", questions),
 )
 KINDS = (Kind("volume", VOLUMES, settle=0.3),)
