@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from faults.fault import EITHER, NOTHING, Fault, Kind
+from faults.fault import EITHER, NOTHING, Fault, Kind, nothing
 from faults.files import THINGS, remove
 from faults.junk import NUMBERS, text
 from faults.target import HEAL, Fallen, Target
@@ -193,6 +193,7 @@ def database(random: Random) -> Fault:
         f"{what} ({chance}), {'of a live host' if alive else 'before the start'}",
         do,
         survives=NOTHING,
+        mend=Target.restart if alive else nothing,  # the next host finds it
         refuses=EITHER if alive else "",  # it waits while the first host has it open
     )
 
