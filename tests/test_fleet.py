@@ -432,6 +432,7 @@ def test_what_a_member_may_not_is_refused_and_named_in_health(
     team: Fleet, machine: str, member: str, about: str, why: tuple[str, ...]
 ) -> None:
     team.join("dev").show(a_row("s"))
+    sees(team.join("bob"), "dev", {"s": "working"})  # who reads before that is refused nothing
     if about == "fleet":
         Path(team.creds(member)).chmod(0o644)
     peer = team.join(machine, member)
