@@ -20,6 +20,7 @@ from bellboard.hosting.connection import Connection
 from bellboard.hosting.feed_requests import FeedRequests
 from bellboard.system import ssh
 from bellboard.system.places import Place
+from bellboard.system.remotely import way
 from rig.machines import Machine, machines
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
@@ -145,3 +146,25 @@ def test_a_connection_that_is_kept_shows_its_only_terminal(dev: Machine, tmux: S
 )
 def test_an_end_has_one_form_on_both_sides(told: str, end: str) -> None:
     assert connection.end_of(told) == end
+
+
+@pytest.mark.parametrize(
+    ("command", "there"),
+    [
+        ("ssh dev", "ssh dev"),
+        ("/usr/bin/ssh -p 2222 -A -J gate u@dev claude -p x", "ssh u@dev"),
+        ("sshpass -e ssh dev", "ssh dev"),
+        ("env A=b sudo ssh -tt dev", "ssh dev"),
+        ("tailscale ssh dev", "tailscale dev"),
+        ("docker exec -it -e A=b -w /src box sh", "docker box"),
+        ("docker compose -f x.yml exec web sh", "docker web"),
+        ("kubectl -n ns exec -it pod -c main -- sh", "kubectl pod"),
+        ("wsl.exe -d Debian", "wsl.exe Debian"),
+        ("bwrap --unshare-pid --bind / / claude", "bwrap"),
+        ("claude ssh dev", ""),
+        ("make ssh", ""),
+        ("", ""),
+    ],
+)
+def test_a_command_says_where_it_leads(command: str, there: str) -> None:
+    assert way(command.split()) == there
