@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from rig import node
 from rig.cache import CHECKOUT
 from rig.home import Home
 from rig.waiting import eventually
+from test_opencode_server import found
 
 pytestmark = pytest.mark.files
 
@@ -233,18 +233,6 @@ FORM = about(
         {"key": "secret", "type": "string", "hidden": True},
     ],
 )
-
-
-def found(asked: OpenRequest) -> None:
-    """Wait until the plugin listens."""
-
-    def is_found() -> bool:
-        with contextlib.suppress(Unanswered):
-            SPEAKS.find(asked)
-            return True
-        return False
-
-    eventually(is_found)
 
 
 def refused(asked: OpenRequest, reply: bytes = b"") -> str:

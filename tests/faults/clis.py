@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Final
 
 from faults.fault import Fault, Kind
-from faults.files import THINGS, remove
+from faults.files import THINGS, put, remove
 from faults.junk import TEXTS, brief, changed, encoded, text, value
 from faults.target import MAGIC, Target
 from rig import tmux
@@ -85,14 +85,7 @@ def log(random: Random) -> Fault:
         if agent == "copilot":
             path = target.home.root / f".copilot/session-state/{session}/events.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(OSError):
-            if what or path.is_symlink() or not path.is_file():
-                remove(path)  # never write through a link
-            if what:
-                THINGS[what](path)
-            else:
-                with path.open("wb" if cut else "ab") as file:
-                    file.write(raw)
+        put(path, what, raw, cut)
         told = {"session_id": session, "sessionId": session, "transcript_path": str(path)}
         hook(target, agent, PROMPTS[agent], target.sleeper(), **told)
 

@@ -90,6 +90,18 @@ if os.geteuid() == 0:
     THINGS |= {"a device of zeros": zeros, "another user's file": anothers}
 
 
+def put(path: Path, what: str, raw: bytes, cut: bool) -> None:
+    """Put a thing in the place of a log, or write into it what `raw` says."""
+    with contextlib.suppress(OSError):
+        if what or path.is_symlink() or not path.is_file():
+            remove(path)  # never write through a link
+        if what:
+            THINGS[what](path)
+        else:
+            with path.open("wb" if cut else "ab") as file:
+                file.write(raw)
+
+
 def remove(path: Path) -> None:
     """Remove a file, or a folder with its contents."""
     with contextlib.suppress(OSError):

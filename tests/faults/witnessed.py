@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from faults.fault import Fault, Kind
-from faults.files import THINGS, remove
+from faults.files import THINGS, put, remove
 from faults.junk import brief, changed, encoded, text
 from faults.messages import LINES
 from faults.target import Target
@@ -72,14 +72,7 @@ def transcript(random: Random) -> Fault:
 
     def do(target: Target) -> None:
         path = target.home.root / f"{session}.jsonl"
-        with contextlib.suppress(OSError):
-            if what or path.is_symlink() or not path.is_file():
-                remove(path)  # never write through a link
-            if what:
-                THINGS[what](path)
-            else:
-                with path.open("wb" if cut else "ab") as file:
-                    file.write(raw)
+        put(path, what, raw, cut)
         target.hook("UserPromptSubmit", session, target.sleeper(), transcript_path=str(path))
 
     return Fault(f"{session}: {what or brief(raw)}{' (cut)' if cut else ''}", do)

@@ -268,7 +268,7 @@ def _ports(pid: int, family: Iterable[int], at: Collection[str] = ()) -> list[in
     if not has_proc():
         return _ports_elsewhere(family)
     sockets: dict[str, int] = {}
-    for ends, state, name in _tcp(pid):
+    for ends, state, name in tcp_sockets(pid):
         address, _, port = ends[0].rpartition(":")
         if state == LISTENS and (not at or address in at):
             sockets[name] = int(port, 16)
@@ -280,14 +280,14 @@ def connected_to(server: int) -> set[str]:
     """Return the sockets here that are connected to a port of 127.0.0.1 that it listens on."""
     ports = {f"{port:04X}" for port in own_ports(server)}
     found = set()
-    for ends, state, name in _tcp(server) if ports else ():
+    for ends, state, name in tcp_sockets(server) if ports else ():
         address, _, port = ends[1].rpartition(":")
         if state == CONNECTED and port in ports and address in LOOPED:
             found.add(name)
     return found
 
 
-def _tcp(pid: int) -> Iterator[tuple[tuple[str, str], str, str]]:
+def tcp_sockets(pid: int) -> Iterator[tuple[tuple[str, str], str, str]]:
     """Yield the two ends, the state and the name of each socket in the network of a process."""
     for table in ("tcp", "tcp6"):
         for line in lines_of(f"{PROC}/{pid}/net/{table}")[1:]:

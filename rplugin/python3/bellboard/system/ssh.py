@@ -13,6 +13,7 @@ from typing import Final
 from ..core.connection import end_at, end_of
 from .places import SSH, Place, place_of
 from .processes import (
+    CONNECTED,
     PROC,
     connections_elsewhere,
     descriptors,
@@ -22,6 +23,7 @@ from .processes import (
     owner_of,
     pids,
     program_of,
+    tcp_sockets,
     tty_of,
 )
 from .tmux import Tmux
@@ -103,8 +105,7 @@ def _aligned(length: int) -> int:
 # found.
 
 
-ESTABLISHED: Final = "01"  # the state of a socket in /proc/net/tcp
-CONNECTED: Final = "03"  # the state of one in /proc/net/unix
+PAIRED: Final = "03"  # the state of a connected socket in /proc/net/unix
 MOST_CONNECTIONS: Final = 200  # connections to look at
 
 
@@ -130,7 +131,8 @@ def own() -> dict[str, int]:
 
 def connection_of(pid: int) -> str:
     """Return the local end of the connection of an ssh, or "" if it shares that."""
-    return next((end for end, own_pid in own().items() if own_pid == pid), "")
+    held = own() if _is_ssh(pid) else {}
+    return next((end for end, own_pid in held.items() if own_pid == pid), "")
 
 
 def _terminals(pids: Iterable[int], held: Mapping[int, Collection[str]]) -> set[int]:
@@ -166,8 +168,12 @@ def terminal_at(pid: int) -> Place:
 def _programs() -> Iterator[int]:
     """Yield this user's processes whose program is ssh."""
     for pid in pids():
-        if program_of(pid).rpartition("/")[2] == "ssh" and owner_of(pid) == os.getuid():
+        if _is_ssh(pid) and owner_of(pid) == os.getuid():
             yield pid
+
+
+def _is_ssh(pid: int) -> bool:
+    return program_of(pid).rpartition("/")[2] == "ssh"
 
 
 def _ends(pid: int, held: Collection[str]) -> list[str]:
@@ -176,19 +182,17 @@ def _ends(pid: int, held: Collection[str]) -> list[str]:
         connected = (c.laddr for c in connections_elsewhere(pid) if c.raddr)
         return [end_at(local.ip, str(local.port)) for local in connected]
     found = []
-    for table in ("tcp", "tcp6"):
-        for line in lines_of(f"{PROC}/{pid}/net/{table}")[1:]:
-            fields = line.split()
-            if len(fields) > 9 and fields[3] == ESTABLISHED and f"socket:[{fields[9]}]" in held:
-                address, _, port = fields[1].rpartition(":")
-                found.append(end_at(_address(address), str(int(port, 16))))
+    for (local, _), state, name in tcp_sockets(pid):
+        if state == CONNECTED and name in held:
+            address, _, port = local.rpartition(":")
+            found.append(end_at(_address(address), str(int(port, 16))))
     return found
 
 
 def _accepted(pid: int, held: Collection[str]) -> list[str]:
     """Return the sockets on which other processes use the connection of an ssh."""
     rows = (line.split() for line in lines_of(f"{PROC}/{pid}/net/unix")[1:])
-    connected = (f"socket:[{row[6]}]" for row in rows if len(row) == 8 and row[5] == CONNECTED)
+    connected = (f"socket:[{row[6]}]" for row in rows if len(row) == 8 and row[5] == PAIRED)
     return [name for name in connected if name in held]
 
 
