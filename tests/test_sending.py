@@ -68,6 +68,8 @@ def test_a_prompt_is_submitted_once_and_as_it_was_written(session: Session) -> N
     assert "'a' \"b\" $(x) `y` \\ é 漢" in shown
     (row,) = session.listed()
     assert row["words"]["title"].startswith("tidy that, too:")
+    told = warm.run(["-m", "bellboard", "explain", session.id], env=session.home.env).stdout
+    assert "You submitted a prompt" in told  # so `wait` does not take what was before for a reply
 
 
 def test_a_prompt_is_not_submitted_unless_that_is_wanted(session: Session) -> None:

@@ -104,6 +104,7 @@
 ---@field terminal_program? string
 ---@field ssh? string
 ---@field snoozed_until? number
+---@field submitted? number when a prompt was submitted from here that has not begun a turn yet
 ---@field agents? bellboard.Task[]
 ---@field tasks? { done: integer, total: integer }
 ---@field background? bellboard.Task[]

@@ -317,6 +317,10 @@ def _answer(x: TraceLine, t: float, now: float) -> Event:
     )
 
 
+def _submit(x: TraceLine, t: float, now: float) -> Event:
+    return Event("submit", "submit", t, now, usable_id(x.session_id), detail=line(x.by, 80))
+
+
 def _facts(fields: Facts, t: float, now: float) -> Event:
     given = fields["facts"]
     known = {k: v for k, v in storable(given).items() if _is_fact(v)}
@@ -352,6 +356,7 @@ FIELDS: Final[dict[str, Callable[[TraceLine, float, float], Event]]] = {
     "client": _client,
     "pane": _pane,
     "answer": _answer,
+    "submit": _submit,
     "far": _far,
     "link": _link,
 }

@@ -1,6 +1,7 @@
 """The `bellboard` command line.
 
 Exit codes: 0 success; 1 failure, or the answer is no (standard error says why); 2 usage error.
+`wait` has two more.
 
 Heavy modules are imported only where they are needed: status bars run this every few seconds.
 """
@@ -31,6 +32,7 @@ PARTS: Final = {
     "goto": ("goto", "pick", "stop"),
     "answer": ("answer", "answers"),
     "send": ("send", "interrupt"),
+    "wait": ("wait",),
     "history": ("history", "explain", "rules", "record", "replay"),
     "edits": ("set", "label", "name", "park", "snooze", "forget"),
     "report": ("report",),

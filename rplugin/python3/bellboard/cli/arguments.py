@@ -60,10 +60,19 @@ def filled(text: str) -> str:
 
 def minutes(text: str) -> float:
     """Take a number of minutes; refuse a text that is no duration, such as `nan`."""
+    return _duration(text, "minutes")
+
+
+def seconds(text: str) -> float:
+    """Take a number of seconds, likewise."""
+    return _duration(text, "seconds")
+
+
+def _duration(text: str, unit: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= (given := float(text)) < math.inf:
             return given
-    raise argparse.ArgumentTypeError(f"not a number of minutes: {text}")
+    raise argparse.ArgumentTypeError(f"not a number of {unit}: {text}")
 
 
 def add_session(made: argparse.ArgumentParser, **how: Any) -> None:

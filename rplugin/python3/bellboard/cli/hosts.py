@@ -160,8 +160,8 @@ def run_host(
     output: int = 1,
     begin: Callable[[Host], None] | None = None,
     end: Callable[[], Awaitable[None]] | None = None,
-) -> None:
-    """Run a host until a signal ends it or its reader is gone.
+) -> int:
+    """Run a host until a signal ends it, which is returned, or it stops; raise what its reader did.
 
     `begin` is called with the host in its event loop, and `end` there once it has ended.
     """
@@ -195,11 +195,12 @@ def run_host(
     held = output if output != NOBODY and _is_pipe(output) else NOBODY
     try:
         with refusals():
-            attended(lambda: asyncio.run(live()), host.stop, held)
+            ended_by = attended(lambda: asyncio.run(live()), host.stop, held)
     except OSError as e:
         raise Problem(f"cannot start in {home}: {reason(e, home)}") from None
     if unread:
         raise unread[0]
+    return ended_by
 
 
 def leave_at_once(tidy: Callable[[], object] | None = None) -> None:

@@ -55,8 +55,8 @@ STARTS_OR_GONE: Final = STARTS | {"process gone"}
 #: Actions of users and hosts, which say nothing about the session itself.
 NO_NEWS: Final = frozenset(
     (
-        *("view", "jump", "set", "label", "name", "park", "snooze", "facts", "forget", "restart"),
-        *("answer", "answer outcome", *OF_LINKS),
+        *("view", "jump", "set", "label", "name", "park", "snooze", "submit", "facts"),
+        *("forget", "restart", "answer", "answer outcome", *OF_LINKS),
     )
 )
 

@@ -114,6 +114,7 @@ label            | .       | mark      | mark      | mark      | mark      | mar
 name             | .       | mark      | mark      | mark      | mark      | mark      | mark       | mark
 park             | .       | mark      | mark      | mark      | mark      | mark      | mark       | mark
 snooze           | .       | mark      | mark      | mark      | mark      | mark      | mark       | mark
+submit           | .       | submit    | submit    | submit    | submit    | submit    | submit     | submit
 answer           | .       | reply     | reply     | reply     | reply     | reply     | reply      | reply
 answer outcome   | .       | outcome   | outcome   | outcome   | outcome   | outcome   | outcome    | outcome
 facts            | .       | learn     | learn     | learn     | learn     | learn     | learn      | learn

@@ -105,6 +105,7 @@ def publish(s: Session) -> Published:
         "last_message": s.message,
         "transcript": s.transcript,
         "snoozed_until": s.snoozed_until,
+        "submitted": s.submitted if s.submitted > s.began else 0.0,
         "edited": s.edited,
         "source": source_of(s),
         "own_report": _compared(s.own_report) if s.own_report is not None else None,

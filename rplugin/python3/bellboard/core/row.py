@@ -86,6 +86,7 @@ class Row(Struct, frozen=True, omit_defaults=True, gc=False):
     model: str = ""
     context: int = 0
     snoozed_until: float = 0.0
+    submitted: float = 0.0
     pid: int = 0
     ssh: str = ""
     terminal: str = ""  # nvim | tmux | kitty | tty: what shows it over there
@@ -144,6 +145,7 @@ def row_of(given: object) -> Row | None:
         model=text_in(given, "model", WORD),
         context=count_in(given, "context"),
         snoozed_until=time_in(given, "snoozed_until"),
+        submitted=time_in(given, "submitted"),
         pid=count_in(given, "pid"),
         ssh=text_in(given, "ssh"),
         terminal=terminal if isinstance(terminal, str) and terminal in TERMINALS else "",

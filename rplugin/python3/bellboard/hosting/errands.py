@@ -10,10 +10,11 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
+from ..core.evidence import TraceLine
 from ..core.published import Published, publish
 from ..core.request import Given, Reply, refusal, with_keys
 from ..core.session import is_far
@@ -37,6 +38,7 @@ class Errands:
         self, requests: RequestReader, report: Callable[[Mapping[str, Any]], str], by: str = ""
     ) -> None:
         self._requests, answering = requests, Answering(requests, report, by)
+        self._report, self._by = report, by
         self._known: dict[str, Callable[[Given], Awaitable[Reply]]] = {
             "request": answering.show,
             "answer": answering.answer,
@@ -71,9 +73,16 @@ class Errands:
         return await self._known[what](given)
 
     async def _send(self, given: Given) -> Reply:
+        """Send a prompt; report one that was submitted, so that the rest before it is old."""
         from .sending import Sending
 
-        return await Sending(self._requests).send(given)
+        begun = time.time()
+        reply = await Sending(self._requests).send(given)
+        if given.get("submit") is True:
+            said = TraceLine(session_id=str(given.get("session_id")), by=self._by)
+            with suppress(ValueError, OSError):  # it is sent, whatever can be written here
+                self._report(said.line(begun, "submit"))
+        return reply
 
     async def _interrupt(self, given: Given) -> Reply:
         from .sending import Sending

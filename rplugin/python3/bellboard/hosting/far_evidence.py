@@ -23,7 +23,9 @@ APART: Final = 1.0  # seconds between two clocks that count as equal: a message 
 DRIFT: Final = 0.5  # seconds by which the measured difference must change to be used
 LATE: Final = 30.0  # seconds that a message may be late: the link ends without one for 21
 TICK: Final = 1e-6  # seconds between two lines, so that files keep their order
-TIMES: Final = (*("since", "updated", "asked_at", "tool_since", "quiet_since", "snoozed_until"),)
+TIMES: Final = (
+    *("since", "updated", "asked_at", "tool_since", "quiet_since", "snoozed_until", "submitted"),
+)
 
 #: What a row says only about now: not of the statuses before, each of which gets a row as well.
 OF_NOW: Final = frozenset(

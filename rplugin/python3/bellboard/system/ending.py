@@ -37,11 +37,13 @@ def is_hung_up(fd: int) -> bool:
     return bool(hang_up.poll(0))
 
 
-def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) -> None:
+def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) -> int:
     """Run `work`; call `end` on a signal, or once the other end of `held` is closed.
 
-    Whatever the work raised is raised here.  If it does not finish, it is left behind.
+    Return the signal, or 0.  Whatever the work raised is raised here.  If it does not finish, it is
+    left behind.
     """
+    ended_by = 0
     raised: list[BaseException] = []
     is_over = threading.Event()
     reader, writer = os.pipe()
@@ -71,7 +73,9 @@ def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) 
         except RuntimeError as e:  # the user has as many processes as are allowed
             raise OSError(errno.EAGAIN, f"{e} (ulimit -u)") from None
         while held < 0 or not is_hung_up(held):
-            if any(fd == reader and is_reason(os.read(fd, CHUNK)) for fd, _ in reasons.poll(LOOK)):
+            written = b"".join(os.read(fd, CHUNK) for fd, _ in reasons.poll(LOOK) if fd == reader)
+            if is_reason(written):
+                ended_by = next((n for n in written if n in SIGNALS), 0)
                 break
         if not is_over.is_set():
             end()
@@ -82,3 +86,4 @@ def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) 
         signal.set_wakeup_fd(woken)
     if raised:
         raise raised[0]
+    return ended_by

@@ -50,8 +50,8 @@ function _shtab_bellboard_using
   test "$_shtab_bellboard_cmdpath" = "$argv"
 end
 
-set -g _shtab_bellboard_commands list status show goto pick stop answer answers send interrupt history explain rules record replay set label name park snooze forget report watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
-set -g _shtab_bellboard_opts_with_value --agent --answer --app --back --ca --cli --client --command --create --creds --digest --dir --field --follow --host --id --kind --machine --member --message --minutes --msg --next --notices --on --only --pick --port --progress --repository --session --settings --since --socket --team --title --width
+set -g _shtab_bellboard_commands list status show goto pick stop answer answers send interrupt wait history explain rules record replay set label name park snooze forget report watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
+set -g _shtab_bellboard_opts_with_value --agent --answer --app --back --ca --cli --client --command --create --creds --digest --dir --field --follow --for --host --id --kind --machine --member --message --minutes --msg --next --notices --on --only --pick --port --progress --repository --session --settings --since --socket --team --timeout --title --width
 
 complete -c bellboard -e
 complete -c bellboard -f
@@ -111,6 +111,13 @@ complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npo
 complete -c bellboard -n '_shtab_bellboard_using interrupt' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using interrupt' -l json -d 'print JSON'
 complete -c bellboard -n '_shtab_bellboard_using interrupt; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
+complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a wait -d 'Wait until sessions are done, ask something or have ended.'
+complete -c bellboard -n '_shtab_bellboard_using wait' -s h -l help -d 'show this help message and exit'
+complete -c bellboard -n '_shtab_bellboard_using wait' -l for -x -d 'statuses that count, as in `list`, or ended (default: blocked,completed,error,ended)'
+complete -c bellboard -n '_shtab_bellboard_using wait' -l any -d 'wait for one session, not for all'
+complete -c bellboard -n '_shtab_bellboard_using wait' -l timeout -x -d 'give up after that; 0: only look'
+complete -c bellboard -n '_shtab_bellboard_using wait' -l json -d 'print one JSON object per session'
+complete -c bellboard -n '_shtab_bellboard_using wait; and test $_shtab_bellboard_npos -ge 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name or project that only one session has'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a history -d 'List status changes and answers.'
 complete -c bellboard -n '_shtab_bellboard_using history' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using history' -l since -x -d 'only the last MINUTES minutes'

@@ -42,6 +42,7 @@ _shtab_bellboard_commands() {
     stop:'Stop the process of a session, after verifying that it is the right one.'
     tmux:'Print or apply the tmux configuration.'
     uninstall:'Remove the hooks from all settings files.'
+    wait:'Wait until sessions are done, ask something or have ended.'
     watch:'Show a live list of sessions.'
   )
   _describe 'bellboard commands' _commands
@@ -538,6 +539,18 @@ _shtab_bellboard_uninstall_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bellboard_uninstall_defaults_added=0
 
+_shtab_bellboard_wait_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--for[statuses that count, as in \`list\`, or ended (default\: blocked,completed,error,ended)]:STATUS,…:"
+  "--any[wait for one session, not for all]"
+  "--timeout[give up after that\; 0\: only look]:SECONDS:"
+  "--json[print one JSON object per session]"
+  "(*):session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bellboard_wait_defaults_added=0
+
 _shtab_bellboard_watch_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print status changes as JSON lines]"
@@ -597,6 +610,7 @@ _shtab_bellboard() {
         stop) _arguments -C -s $_shtab_bellboard_stop_options ;;
         tmux) _arguments -C -s $_shtab_bellboard_tmux_options ;;
         uninstall) _arguments -C -s $_shtab_bellboard_uninstall_options ;;
+        wait) _arguments -C -s $_shtab_bellboard_wait_options ;;
         watch) _arguments -C -s $_shtab_bellboard_watch_options ;;
       esac
   esac

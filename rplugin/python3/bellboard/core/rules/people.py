@@ -70,6 +70,13 @@ def mark(s: Session, e: Event, o: Options) -> str | None:
 
 
 @rule
+def submit(s: Session, e: Event, o: Options) -> str | None:
+    """You submitted a prompt; until it begins a turn, what was said before is no answer to it."""
+    s.submitted = max(s.submitted, e.t)
+    return None
+
+
+@rule
 def reply(s: Session, e: Event, o: Options) -> str | None:
     """You answered it; the question ends once the agent continues."""
     if not s.blocks:
