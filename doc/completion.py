@@ -11,6 +11,7 @@ import sys
 
 import shtab
 
+from bellboard.agents.registry import STARTABLE
 from bellboard.cli import parser
 from bellboard.cli.shell import SHELLS, script
 
@@ -43,6 +44,8 @@ def complete(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
         if isinstance(action, argparse._SubParsersAction):
             for part in action.choices.values():
                 complete(part)
+        elif action.metavar == "AGENT":
+            action.choices = STARTABLE
         elif action.metavar in KNOWN:
             action.complete = KNOWN[action.metavar]  # type: ignore[attr-defined]
     return made

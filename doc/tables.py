@@ -2,7 +2,7 @@
 
 The text between two marker lines is generated: the rules from `machine.py`, from `agents` their
 abilities and the files of their hooks, from `config/options.lua` the options, from `command.lua`
-the commands and their mappings.  The types of the options are written into `config/types.lua`.
+the commands and their mappings, into which it writes the names of the agents.  The types of the options are written into `config/types.lua`.
 With --check nothing is written; the exit status says whether all of it is up to date.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bellboard.agents.agent import MOMENTS, ability_mark
-from bellboard.agents.registry import installable, measured
+from bellboard.agents.registry import STARTABLE, installable, measured
 from bellboard.core.machine import RULES, TABLE
 from bellboard.core.session import ABSENT, STATUSES
 
@@ -27,6 +27,7 @@ RULEBOOK = MANUAL.with_name("rules.md")
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 TYPES = ROOT / "lua/bellboard/config/types.lua"
+COMMANDS = ROOT / "lua/bellboard/command.lua"
 RULES_BEGIN = "------ The rules, written by doc/tables.py ------"
 AGENTS_BEGIN = "------ The agents, written by doc/tables.py ------"
 FILES_BEGIN = "------ The files, written by doc/tables.py ------"
@@ -256,6 +257,7 @@ def written() -> dict[Path, str]:
         (AGENTS, FILES_BEGIN, END, hook_files()),
         (RULEBOOK, comment(RULES_BEGIN), comment(END), rules()),
         (README, comment(AGENTS_BEGIN), comment(END), abilities()),
+        (COMMANDS, f"  {AGENTS_BEGIN}", f"  {END}", [f"  '{key}'," for key in STARTABLE]),
     ]
     made = {TYPES: option_types(listed)}
     for path, begin, end, lines in sections:

@@ -227,6 +227,25 @@ def test_your_own_settings_argument_wins(
     assert told(home)["argv"] == [*option, *typed]
 
 
+def test_a_session_gets_a_worktree_and_a_prompt(nvim: Editors, home: Home, claude: Path) -> None:
+    """With the words of the shell; what is found there already is said."""
+    for words in ("init -q -b main", "-c user.name=a -c user.email=a@b commit -qm x --allow-empty"):
+        subprocess.run(["git", *words.split()], cwd=home.project, env=home.env, check=True)
+    editor = nvim(config=OPTIONS, columns=100)
+    editor.command("ClaudeSessions new --worktree api fix the tests")
+    found = told(home)
+    assert found["argv"][0] == "--settings"
+    assert found["argv"][2:] == ["--", "fix the tests"]
+    assert found["cwd"] == str(home.root / "project.worktrees/api")
+    (home.root / "told").unlink()
+    editor.command("ClaudeSessions new --worktree api --model opus")
+    assert told(home)["argv"][2:] == ["--model", "opus"]
+    says(editor, "exists, on branch api")
+    editor.command("ClaudeSessions new --agent kimi --worktree web fix it")
+    editor.shows("Kimi Code takes no prompt when it starts")
+    assert not (home.root / "project.worktrees/web").exists()
+
+
 def test_another_agent_is_started_and_resumed(nvim: Editors, home: Home, claude: Path) -> None:
     """By its name, and with its own arguments; an id is never taken for an option."""
     claude.rename(home.bin / "codex")
@@ -355,9 +374,20 @@ def test_the_board_keeps_the_focus_until_a_session_is_chosen(
     assert editor.lua("return vim.fn.bufwinid('bellboard://board')") > 0
 
 
-def test_arguments_of_install_are_completed(nvim: Editors) -> None:
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("install --", ["--agent", "--all", "--user", "--project", "--local", "--settings"]),
+        ("new ", ["--agent", "--worktree"]),
+        ("new --agent co", ["codex", "copilot"]),
+        ("new --agent codex --w", ["--worktree"]),
+        ("new --worktree ", []),
+        ("new --worktree api ", ["--agent", "--worktree"]),
+        ("new fix --", []),
+    ],
+)
+def test_arguments_are_completed(nvim: Editors, typed: str, offered: list[str]) -> None:
     editor = nvim(config=OPTIONS, ui=False)
-    offered = editor.lua("return vim.fn.getcompletion('ClaudeSessions install --', 'cmdline')")
-    assert offered == ["--agent", "--all", "--user", "--project", "--local", "--settings"]
-    verbs = editor.lua("return vim.fn.getcompletion('ClaudeSessions ', 'cmdline')")
-    assert {"install", "uninstall", "new", "resume"} <= set(verbs)
+    code = "return vim.fn.getcompletion('ClaudeSessions ' .. ..., 'cmdline')"
+    assert editor.lua(code, typed) == offered
+    assert {"install", "uninstall", "new", "resume"} <= set(editor.lua(code, ""))

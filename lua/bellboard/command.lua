@@ -17,6 +17,26 @@ require('bellboard.start') -- the process needs it
 
 local M = {}
 
+--- Completes `new --agent`.
+local agents = {
+  ------ The agents, written by doc/tables.py ------
+  'claude',
+  'codex',
+  'opencode',
+  'copilot',
+  'qwen',
+  'gemini',
+  'pi',
+  'kimi',
+  'cursor',
+  'droid',
+  'goose',
+  'antigravity',
+  'amp',
+  'crush',
+  ------ Here ends what doc/tables.py writes ------
+}
+
 ---@class bellboard.Subcommand
 ---@field [1] string its name
 ---@field [2] string its arguments, as in the help; '': it takes none
@@ -302,9 +322,20 @@ M.subcommands = {
   {
     'new',
     '[{args}]',
-    desc = 'Start Claude Code with {args} in a terminal buffer; with `--agent` {name} in front, another agent.',
+    desc = 'Start Claude Code, or `--agent` {name}, in a terminal buffer, with `--worktree` {name} in a worktree, with options and a prompt: |bellboard-new|.',
     run = launch.new,
-    complete = first({ '--agent' }),
+    complete = function(before)
+      local options = { ['--agent'] = agents, ['--worktree'] = {} }
+      local values -- of an option that waits for one
+      for _, word in ipairs(before) do
+        local is_value = values ~= nil
+        values = not is_value and options[word] or nil
+        if not (is_value or values) then
+          return {} -- the rest is for the agent
+        end
+      end
+      return values or { '--agent', '--worktree' }
+    end,
   },
   {
     'resume',

@@ -17,7 +17,7 @@ local SHORTEST, SOME = 4, 4
 local function names_of(session)
   local words = session.words
   local names = { session.name or words.title, session.title or '', words.project }
-  return vim.list_extend(names, { words.repository })
+  return vim.list_extend(names, { words.repository, session.worktree or '' })
 end
 
 --- The ids of all sessions with this start of an id, name, title, project or repository.

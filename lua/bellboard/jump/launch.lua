@@ -13,9 +13,6 @@ local M = {}
 
 local api = vim.api
 
----@type table<string, string> CLI → value of its --settings
-local settings = {}
-
 --- Show a buffer in a split, or a new tab page if there is no room: a float would cover others.
 ---@param buf integer
 ---@param layout vim.api.keyset.win_config
@@ -51,10 +48,11 @@ end
 ---@param command string[]
 ---@param env? table<string, string>
 ---@param layout? string
+---@param directory? string default: of the current window
 ---@return integer buf
 ---@return bellboard.Place|nil before
-local function open(command, env, layout)
-  local opts = { env = env or vim.empty_dict() }
+local function open(command, env, layout, directory)
+  local opts = { env = env or vim.empty_dict(), cwd = directory }
   local buf = api.nvim_create_buf(true, false)
   local ok, before = pcall(put, buf, layout)
   if not ok then
@@ -78,38 +76,13 @@ end
 ---@param env? table<string, string>
 ---@param opened? fun(buf: integer, before: bellboard.Place|nil)
 ---@param layout? 'split'|'vsplit'|'tab'|'current' default: as the options say
-M.terminal = function(command, env, opened, layout)
+---@param directory? string
+M.terminal = function(command, env, opened, layout, directory)
   moment.when('open', function()
-    local buf, before = open(command, env, layout)
+    local buf, before = open(command, env, layout, directory)
     if opened then
       opened(buf, before)
     end
-  end)
-end
-
---- The hooks as settings for one session; asked for once per CLI.
----@param claude string
----@param after fun(json: string|nil)
-local function settings_for(claude, after)
-  if settings[claude] then
-    return after(settings[claude])
-  end
-  program.decoded({ 'hooks', 'print', '--cli', claude }, function(decoded, why)
-    if decoded then
-      settings[claude] = vim.json.encode(decoded):gsub('\\/', '/')
-    else
-      message.warn(('started without hooks: %s. See :checkhealth bellboard'):format(why))
-    end
-    after(settings[claude])
-  end)
-end
-
---- Whether these words give a CLI settings, of which it reads only the first.
----@param words string[]
----@return boolean
-local function has_settings(words)
-  return vim.iter(words):any(function(word)
-    return word == '--settings' or vim.startswith(word, '--settings=')
   end)
 end
 
@@ -123,40 +96,22 @@ M.start = function(command, layout)
   M.terminal(command, nil, nil, layout)
 end
 
---- Start a session of a named agent, whose hooks are in its settings.
----@param agent string
----@param args string[]
-local function new_of(agent, args)
-  program.decoded({ 'hooks', 'check', '--agent', agent, '--json' }, function(found, why)
+--- Start a session in a terminal buffer. The program finds its command, and makes its worktree.
+---@param words? string[] as of `bellboard new`
+M.new = function(words)
+  local usual = config.claude()
+  if vim.fn.executable(usual[1]) == 0 and not vim.list_contains(words or {}, '--agent') then
+    return message.error(('"%s" is not on PATH. See :help g:bellboard.claude'):format(usual[1]))
+  end
+  local given = { 'new', '--print', '--json', '--default', vim.json.encode(usual) }
+  program.decoded(vim.list_extend(given, words or {}), function(found, why)
     if not found then
       return popup.refuse(why, 'new')
     end
-    M.start(vim.list_extend({ found.agents[1].program }, args))
-  end)
-end
-
---- Start a session in a terminal buffer; one of Claude Code gets hooks of its own.
----@param args? string[] passed to the CLI; `--agent NAME` in front chooses which one
-M.new = function(args)
-  args = args or {}
-  if args[1] == '--agent' and args[2] then
-    local rest = vim.list_slice(args, 3)
-    if args[2] ~= 'claude' then
-      return new_of(args[2], rest)
+    for _, note in ipairs(found.notes) do
+      message.warn(note)
     end
-    args = rest
-  end
-  local command = config.claude()
-  local claude = vim.fn.exepath(command[1])
-  if claude == '' then
-    return message.error(('"%s" is not on PATH. See :help g:bellboard.claude'):format(command[1]))
-  end
-  if has_settings(command) or has_settings(args) then
-    return M.terminal(vim.list_extend(command, args))
-  end
-  settings_for(claude, function(json)
-    vim.list_extend(command, json and { '--settings', json } or {})
-    M.terminal(vim.list_extend(command, args))
+    M.terminal(found.command, nil, nil, nil, found.directory)
   end)
 end
 

@@ -192,6 +192,9 @@ class Agent(Hooked):
     tested: ClassVar[Version] = ()  # the newest version that our tests run; empty if none does
     variable: ClassVar[str] = ""  # names the folder of its files, if not in the home
     resuming: ClassVar[tuple[str, ...]] = ()  # the arguments that resume the session named next
+    #: The arguments before the prompt that a session starts with, which is joined to one that ends
+    #: with `=`; empty if it takes none, and waits for the user.
+    prompting: ClassVar[tuple[str, ...]] = ()
     keeps: ClassVar[str] = ""  # the folder that the CLI makes in the state folder
     keeps_transcripts: ClassVar[bool] = True  # whether it needs them to resume
     #: Event → time limit of its hook, if the settings have the form that most CLIs share.
@@ -302,6 +305,11 @@ class Agent(Hooked):
         """Return the answers of the dialog on a screen that its request lacks, in words."""
         return ()
 
+    def prompted(self, prompt: str) -> list[str]:
+        """Return the arguments that start a session with a prompt; `prompting` is not empty."""
+        *before, last = self.prompting
+        return [*before, last + prompt] if last.endswith("=") else [*before, last, prompt]
+
     def takes(self) -> str:
         """Return in words which texts `press` can type; it refuses others."""
         return ""
@@ -346,6 +354,10 @@ class Agent(Hooked):
         if not self.resuming or not _PLAIN_ID.fullmatch(session_id):
             return []
         return [self.program, *self.resuming, session_id]
+
+    def own_hooks(self, argv: Sequence[str], home: Path, environ: Mapping[str, str]) -> list[str]:
+        """Return the arguments that give a session hooks of its own, as `argv` starts it."""
+        return []
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         """Return the session that a process claims to run, or "" if it claims none. May hang."""

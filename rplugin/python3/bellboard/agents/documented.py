@@ -48,6 +48,7 @@ class CursorCli(Documented):
     key = "cursor"
     name = "Cursor CLI"
     program = "cursor-agent"
+    prompting = ("--",)
     place = "~/.cursor/hooks.json"
     words = Words(
         {
@@ -130,6 +131,7 @@ class Droid(Documented):
     key = "droid"
     name = "Droid"
     program = "droid"
+    prompting = ("--",)
     place = "~/.factory/settings.json"
     words = Words(
         {
@@ -164,6 +166,7 @@ class Goose(Documented):
     key = "goose"
     name = "Goose"
     program = "goose"
+    prompting = ("run", "--interactive", "--text=")
     place = "~/.agents/plugins/bellboard/hooks/hooks.json"
     words = Words(
         {

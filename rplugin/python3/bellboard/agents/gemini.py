@@ -151,6 +151,7 @@ class Gemini(Agent):
     key = "gemini"
     name = "Gemini CLI"
     program = "gemini"
+    prompting = ("--prompt-interactive=",)
     variable = "GEMINI_CLI_HOME"
     tested = (0, 61, 0)
     abilities = ABILITIES

@@ -93,6 +93,7 @@ class Pi(Agent):
     tested = (1, 6, 0)
     abilities = ABILITIES
     resuming = ("--session",)
+    prompting = ("--",)
     queues = True
     hooks = HooksFile(
         folder=below_home(".pi/agent", "PI_CODING_AGENT_DIR"),

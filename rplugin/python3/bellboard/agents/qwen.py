@@ -173,6 +173,7 @@ class Qwen(Agent):
     timeouts = timeouts_of(WORDS, PATIENCE, "Notification", spared=NOTES)
     named = NAMED
     resuming = ("--resume",)
+    prompting = ("--prompt-interactive=",)
     hooks = HooksFile(folder=_folder, name="settings.json", comments=True, obstacles=_obstacles)
 
     def event(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -34,6 +35,8 @@ _AGENTS: Final = {
 }
 #: Names of agents; evidence that names no agent is of the first.
 KEYS: Final = tuple(_AGENTS)
+#: Those that are programs.
+STARTABLE: Final = tuple(key for key in KEYS if key not in CHATS)
 #: Agents that show more than hooks.
 WITNESSED: Final = ("claude", "codex", "opencode", "copilot", "gemini")
 #: The environment variables to read → their neutral names.
@@ -49,6 +52,12 @@ VARIABLES: Final = {
 }
 #: Environment variable with the process that runs the hooks → its agent.
 RUNNERS: Final = {"COPILOT_LOADER_PID": "copilot"}
+#: Variables that say inside what a program runs: an agent, or a Neovim.
+NESTED: Final = (
+    *("CLAUDECODE", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_JOB_DIR"),
+    *("CLAUDE_CODE_PARENT_SESSION_ID", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_SESSION_ID"),
+    *("CLAUDE_PID", "NVIM", "NVIM_LISTEN_ADDRESS"),
+)
 #: Name of an agent in its own report → its name in evidence, if different.
 APPS: Final = {"claude-code": KEYS[0]}
 _APP: Final = re.compile(r"[A-Za-z0-9_.+-]{1,32}", re.ASCII)
@@ -59,6 +68,11 @@ _failed: Final[dict[str, str]] = {}
 def is_known_agent(agent: str) -> bool:
     """Return whether bellboard knows the agent's own words."""
     return agent in _AGENTS
+
+
+def unnested(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for programs that do not run inside what we run in."""
+    return {name: value for name, value in environ.items() if name not in NESTED}
 
 
 def agent_of_program(app: str, command: str) -> str:

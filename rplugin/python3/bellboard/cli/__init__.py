@@ -23,13 +23,15 @@ from .home import Problem, warn
 
 DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on you."
 EPILOG = """\
-SESSION is a session id, the start of one, or a name or project that only one session has.
+SESSION is a session id, the start of one, or a name, project or worktree that only one
+session has.
 State is kept in $BELLBOARD_HOME, or $XDG_STATE_HOME/bellboard, or ~/.local/state/bellboard.
 """
 #: Module → its commands, as help lists them.  Only the module of the command that runs is imported.
 PARTS: Final = {
     "sessions": ("list", "status"),
     "goto": ("goto", "pick", "stop"),
+    "new": ("new",),
     "answer": ("answer", "answers"),
     "send": ("send", "interrupt"),
     "wait": ("wait",),
@@ -95,6 +97,8 @@ def run(argv: list[str] | None) -> int:
     args, unknown = top.parse_known_args(given)
     if unknown and getattr(args, "text", "") is None and not is_option(unknown[0]):
         args.text = unknown.pop(0)  # argparse finds it before all options only
+    if unknown and "words" in args and given[0] == args.command:
+        args.words[:0], unknown = unknown, []  # they came before the words, and are passed on, too
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command is None:

@@ -77,7 +77,7 @@ def _duration(text: str, unit: str) -> float:
 
 def add_session(made: argparse.ArgumentParser, **how: Any) -> None:
     """Add the argument that names the session of a command."""
-    text = "session id, the start of one, or a name or project that only one session has"
+    text = "session id, the start of one, or a name, project or worktree that only one session has"
     made.add_argument("session", metavar="SESSION", type=filled, **{"help": text, **how})
 
 

@@ -388,7 +388,8 @@ def _names(p: Published) -> set[object]:
     from ..core import words
 
     shown = p.get("name") or words.title(p)
-    return {shown, p.get("title"), words.project(p), words.repository(p)}
+    of = (shown, p.get("title"), words.project(p), words.repository(p), p.get("worktree"))
+    return {name for name in of if name}
 
 
 def _told(start: str, s: Session) -> str:

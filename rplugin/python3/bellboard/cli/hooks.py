@@ -123,7 +123,7 @@ def check_hooks(args: Args) -> int:
     from ..agents.installing import hook_record
     from ..agents.registry import installable
 
-    if args.json and args.agent and (cli := _cli(args.agent, _printable())).hooks is None:
+    if args.json and args.agent and (cli := agent_named(args.agent)).hooks is None:
         print_json({"v": 1, "agents": [_about(cli, None)]})
         return 0
     named = args.agent or args.all or _is_one_file(args)
@@ -157,11 +157,11 @@ def check_hooks(args: Args) -> int:
     return 0 if is_well else 1
 
 
-def has_hooks() -> bool:
+def has_hooks(among: Sequence[Agent] = ()) -> bool:
     """Return whether an agent on this machine has hooks, as far as its files can be read."""
     from ..agents.registry import installable
 
-    for installer in map(_installer, installable()):
+    for installer in map(_installer, among or installable()):
         with contextlib.suppress(Problem), problems(installer.home):
             states = map(installer.check, installer.files(around()))
             if installer.cli.is_used(os.environ) and any(s.events or s.plugin for s in states):
@@ -170,7 +170,7 @@ def has_hooks() -> bool:
 
 
 def print_hooks(args: Args) -> None:
-    installer = _installer(_cli(args.agent, _printable()))
+    installer = _installer(agent_named(args.agent))
     with problems(installer.home):
         print(installer.printed(_version(installer, args)))
 
@@ -229,6 +229,11 @@ def _cli(agent: str | None, among: Sequence[Agent] = ()) -> Agent:
         printing = f"`bellboard hooks print --agent {agent}` prints them for you to add"
         raise Problem(f"bellboard does not install hooks for {agent}; {printing}")
     raise Problem(f'unknown agent "{agent}"; choose one of {", ".join(known)}')
+
+
+def agent_named(agent: str | None) -> Agent:
+    """Return the agent with this name, by default the first."""
+    return _cli(agent, _printable())
 
 
 def _printable() -> list[Agent]:

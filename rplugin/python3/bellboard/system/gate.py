@@ -115,6 +115,16 @@ def tmux(socket: str, *command: str) -> list[str]:
     return [program() or "tmux", "-u", "-S", admitted(socket), *command]
 
 
+def new_tmux(socket: str, *command: str) -> list[str]:
+    """Return the command line as `tmux` does; it starts the server of this name if none runs.
+
+    tmux makes the folder of the socket, and takes none that others may write to.
+    """
+    if os.path.lexists(socket):  # of a server that runs, or is gone
+        admitted(socket)
+    return [program() or "tmux", "-u", "-L", os.path.basename(socket), *command]  # noqa: PTH119
+
+
 def program() -> str:
     """Return the path of tmux, or "" if it is not installed."""
     return near("tmux", os.environ.get("PATH", os.defpath)) or ""

@@ -25,6 +25,8 @@ from .files import entries
 from .programs import run
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
+START: Final = 10.0  # seconds for a server to start, which reads the user's configuration
+COLUMNS, ROWS = 160, 48  # of a session that no terminal shows; what is shown there is read
 DEAF: Final = 20.0  # seconds to leave a server alone that did not respond
 
 #: Keys that may be pressed in a pane.
@@ -80,6 +82,14 @@ class Landing(NamedTuple):
 
     pane: Pane
     client: Client | None  # none if no terminal is attached to the server
+
+
+class NewPane(NamedTuple):
+    """A pane that was opened, the process that runs in it, and its terminal."""
+
+    pane: str
+    pid: int
+    tty: str
 
 
 class Tmux:
@@ -163,10 +173,24 @@ class Tmux:
             return []
         return gate.tmux(self.socket, "attach-session", "-t", place.session)
 
-    def open(self, session: str, command: Sequence[str]) -> bool:
-        """Run a command in a new window of a session, and show that."""
-        words = ["sh", "-c", 'exec "$@"', "sh", *command]  # a single word would pass a shell
-        return self.ask("new-window", "-t", f"{session}:", *map(argument, words)) is not None
+    def open(
+        self, session: str, command: Sequence[str], name: str = "", is_shown: bool = True
+    ) -> NewPane | None:
+        """Run a command in a new window of a session."""
+        where = ("-t", f"{session}:", *(() if is_shown else ("-d",)))
+        return _opened(self.ask("new-window", *where, *_window(command, name)))
+
+    def begin(
+        self, session: str, command: Sequence[str], name: str, environ: Mapping[str, str]
+    ) -> NewPane | None:
+        """Run a command in a new session that no terminal shows; start the server if none runs."""
+        size = ("-x", str(COLUMNS), "-y", str(ROWS))
+        words = ("new-session", "-d", *size, "-s", session, *_window(command, name))
+        try:
+            return _opened(self._run(gate.new_tmux(self.socket, *words), START, environ))
+        except gate.Denied as denial:
+            self.why = f"not connecting to {line(self.socket)}: {denial}"
+            return None
 
     def capture(self, pane: str, most: int = 200) -> list[str]:
         """Return the contents of a pane as plain lines, without trailing empty ones."""
@@ -238,8 +262,13 @@ class Tmux:
         except gate.Denied as denial:
             self.why = f"not connecting to {line(self.socket)}: {denial}"
             return None
+        return self._run(argv, self._patience or PATIENCE)
+
+    def _run(
+        self, argv: Sequence[str], patience: float, environ: Mapping[str, str] | None = None
+    ) -> str | None:
         try:
-            done = run(argv, self._patience or PATIENCE)
+            done = run(argv, patience, environ)
         except subprocess.TimeoutExpired:
             self.is_silent = True
             self.why = f"tmux does not respond: {self.socket}"
@@ -252,6 +281,19 @@ class Tmux:
         self.why = line(done.errors.decode("utf-8", "replace")) or "tmux failed"
         self.is_gone = self.why.startswith(("no server running", "error connecting", "server ex"))
         return None
+
+
+def _window(command: Sequence[str], name: str) -> list[str]:
+    """Return the arguments of a new window; `_opened` reads what tmux prints then."""
+    named = ["-n", literal(name)] if name else []
+    words = ["sh", "-c", 'exec "$@"', "sh", *command]  # a single word would pass a shell
+    return ["-P", "-F", "#{pane_id} #{pane_pid} #{pane_tty}", *named, *map(argument, words)]
+
+
+def _opened(output: str | None) -> NewPane | None:
+    fields = (output or "").split()
+    pid = decimal(fields[1]) if len(fields) == 3 else None
+    return NewPane(fields[0], pid, fields[2]) if pid is not None else None
 
 
 def rows_of(socket: str, pane: str, most: int) -> list[str]:
@@ -294,6 +336,11 @@ def literal(text: str) -> str:
 def folder_of(environ: Mapping[str, str]) -> Path:
     """Return the folder of the sockets of this user's servers."""
     return Path(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}")
+
+
+def default_socket(environ: Mapping[str, str]) -> str:
+    """Return the socket of the server that a `tmux` outside of any other speaks to."""
+    return str(folder_of(environ) / "default")
 
 
 def sockets(environ: Mapping[str, str]) -> list[str]:

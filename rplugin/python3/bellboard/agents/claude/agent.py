@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOOKS: Final = Ability("hooks, session file")
 _FILE: Final = Ability("session file")
+SETTINGS_OPTION: Final = "--settings"
 #: Pasted characters of one line that are certainly no "pasted content" to the model.
 PIECE: Final = 500
 #: Abilities of the newest version, as for every CLI.
@@ -68,6 +69,7 @@ class ClaudeCode(Agent):
     tested = (2, 1, 332)
     abilities = NEWEST
     resuming = ("--resume",)
+    prompting = ("--",)
     queues = True
     hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")
     without_hooks = (
@@ -134,6 +136,13 @@ class ClaudeCode(Agent):
         from .installer import Settings
 
         return Settings(home, environ, self)
+
+    def own_hooks(self, argv: Sequence[str], home: Path, environ: Mapping[str, str]) -> list[str]:
+        if any(word.partition("=")[0] == SETTINGS_OPTION for word in argv):  # it reads the first
+            return []
+        settings = self.installer(home, environ)
+        printed = settings.printed(settings.version(argv[0]))
+        return [SETTINGS_OPTION, json.dumps(json.loads(printed), ensure_ascii=False)]
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         from ...system.processes import environment_of, innermost

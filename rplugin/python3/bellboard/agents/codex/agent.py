@@ -85,6 +85,7 @@ class Codex(Agent):
     abilities = ABILITIES
     timeouts = TIMEOUTS
     resuming = ("resume",)
+    prompting = ("--",)
     without_hooks = SHOWN_IN_PART
     hooks = HooksFile(
         folder=below_home(".codex", "CODEX_HOME"),

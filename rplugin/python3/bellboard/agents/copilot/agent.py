@@ -192,6 +192,7 @@ class Copilot(Agent):
     words = WORDS
     abilities = ABILITIES
     resuming = ("--resume",)
+    prompting = ("--interactive=",)
     queues = True
     escapes = 2
     without_hooks = SHOWN_IN_PART

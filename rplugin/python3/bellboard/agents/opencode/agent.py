@@ -58,6 +58,7 @@ class OpenCode(Agent):
     tested = (1, 18, 33)
     abilities = ABILITIES
     resuming = ("-s",)
+    prompting = ("--prompt=",)
     keeps = key  # for sockets
     keeps_transcripts = False
     queues = True

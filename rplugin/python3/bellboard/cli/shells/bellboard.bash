@@ -8,7 +8,7 @@
 _shtab_bellboard_machine_subparsers=(add remove list test)
 _shtab_bellboard_fleet_subparsers=(join leave status run setup)
 _shtab_bellboard_hooks_subparsers=(install uninstall check print)
-_shtab_bellboard_subparsers=(list status show goto pick stop answer answers send interrupt wait history explain rules record replay set label name park snooze forget report watch serve feed machine fleet hooks tmux doctor uninstall path completion)
+_shtab_bellboard_subparsers=(list status show goto pick stop new answer answers send interrupt wait history explain rules record replay set label name park snooze forget report watch serve feed machine fleet hooks tmux doctor uninstall path completion)
 
 _shtab_bellboard_list_option_strings=(-h --help --json --all --machine --ended --dir)
 _shtab_bellboard_status_option_strings=(-h --help --dir --tmux --width)
@@ -16,6 +16,7 @@ _shtab_bellboard_show_option_strings=(-h --help --json)
 _shtab_bellboard_goto_option_strings=(-h --help --next --client --attach)
 _shtab_bellboard_pick_option_strings=(-h --help --client --print)
 _shtab_bellboard_stop_option_strings=(-h --help)
+_shtab_bellboard_new_option_strings=(-h --help --agent --worktree --detach --print --json)
 _shtab_bellboard_answer_option_strings=(-h --help --message --answer --field --command --digest --popup --all --client --json)
 _shtab_bellboard_answers_option_strings=(-h --help)
 _shtab_bellboard_send_option_strings=(-h --help --submit --json)
@@ -90,14 +91,16 @@ _shtab_bellboard_hooks_check___cli_COMPGEN=_shtab_compgen_files
 _shtab_bellboard_hooks_print___cli_COMPGEN=_shtab_compgen_files
 _shtab_bellboard_tmux___socket_COMPGEN=_shtab_compgen_files
 
+_shtab_bellboard_new___agent_choices=(claude codex opencode copilot qwen gemini pi kimi cursor droid goose antigravity amp crush)
 _shtab_bellboard_answers_pos_0_choices=(on off)
 _shtab_bellboard_report_pos_0_choices=(idle working done blocked error clear)
 _shtab_bellboard_report___kind_choices=(permission question auth)
 _shtab_bellboard_machine_pos_0_choices=(add remove list test)
+_shtab_bellboard_fleet_join___agent_choices=(claude codex opencode copilot qwen gemini pi kimi cursor droid goose antigravity amp crush)
 _shtab_bellboard_fleet_pos_0_choices=(join leave status run setup)
 _shtab_bellboard_hooks_pos_0_choices=(install uninstall check print)
 _shtab_bellboard_completion_pos_0_choices=(bash zsh fish)
-_shtab_bellboard_pos_0_choices=(list status show goto pick stop answer answers send interrupt wait history explain rules record replay set label name park snooze forget report watch serve feed machine fleet hooks tmux doctor uninstall path completion)
+_shtab_bellboard_pos_0_choices=(list status show goto pick stop new answer answers send interrupt wait history explain rules record replay set label name park snooze forget report watch serve feed machine fleet hooks tmux doctor uninstall path completion)
 
 _shtab_bellboard_list__h_nargs=0
 _shtab_bellboard_list___help_nargs=0
@@ -119,6 +122,12 @@ _shtab_bellboard_pick___help_nargs=0
 _shtab_bellboard_pick___print_nargs=0
 _shtab_bellboard_stop__h_nargs=0
 _shtab_bellboard_stop___help_nargs=0
+_shtab_bellboard_new_pos_0_nargs=...
+_shtab_bellboard_new__h_nargs=0
+_shtab_bellboard_new___help_nargs=0
+_shtab_bellboard_new___detach_nargs=0
+_shtab_bellboard_new___print_nargs=0
+_shtab_bellboard_new___json_nargs=0
 _shtab_bellboard_answer__h_nargs=0
 _shtab_bellboard_answer___help_nargs=0
 _shtab_bellboard_answer___popup_nargs=0

@@ -26,6 +26,7 @@ _shtab_bellboard_commands() {
     list:'List sessions, most urgent first.'
     machine:'Follow sessions on other machines.'
     name:'Name a session; omit NAME to remove it.'
+    new:'Start a session, in a worktree of its own if you name one.'
     park:'Mute a session; run again to unmute it.'
     path:'Link this program into ~/.local/bin.'
     pick:'Choose a session in the terminal and jump to it.'
@@ -131,7 +132,7 @@ _shtab_bellboard_doctor_defaults_added=0
 
 _shtab_bellboard_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -160,7 +161,7 @@ _shtab_bellboard_fleet_join_options=(
   "--machine[name of this machine (default\: the one in the credentials, else the host name)]:NAME:"
   "--ca[CA certificate]:FILE:_files"
   "*--follow[follow only sessions of this machine\; repeatable]:MACHINE:"
-  "*--agent[follow only sessions of this agent\; repeatable]:AGENT:"
+  "*--agent[follow only sessions of this agent\; repeatable]:AGENT:(claude codex opencode copilot qwen gemini pi kimi cursor droid goose antigravity amp crush)"
   "*--repository[follow only sessions of this repository\; repeatable]:REPOSITORY:"
   "--read-only[publish nothing]"
   "--publish-only[follow nobody]"
@@ -210,7 +211,7 @@ _shtab_bellboard_fleet_status_defaults_added=0
 
 _shtab_bellboard_forget_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -221,7 +222,7 @@ _shtab_bellboard_goto_options=(
   "--next[jump to the next one that needs you]"
   "--client[use this tmux client (default\: the one in use, or the last used)]:NAME:"
   "--attach[attach this terminal to its tmux pane, until you detach (over ssh\: ssh -t)]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -303,7 +304,7 @@ _shtab_bellboard_hooks_uninstall_defaults_added=0
 _shtab_bellboard_interrupt_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -311,7 +312,7 @@ _shtab_bellboard_interrupt_defaults_added=0
 
 _shtab_bellboard_label_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
   ":ONEOFF, HEAVY, IMPORTANT or your own:"
 )
 
@@ -373,17 +374,30 @@ _shtab_bellboard_machine_test_defaults_added=0
 
 _shtab_bellboard_name_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
   ":what to call it:"
 )
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bellboard_name_defaults_added=0
 
+_shtab_bellboard_new_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--agent[start this one]:AGENT:(claude codex opencode copilot qwen gemini pi kimi cursor droid goose antigravity amp crush)"
+  "--worktree[in the worktree of that name\; made with a new branch of that name unless it exists]:NAME:"
+  "--detach[in a tmux window that is not shown, also from outside tmux]"
+  "--print[make the worktree, and print the command to run in place of running it]"
+  "--json[print JSON]"
+  "(-)*::what it is to do\; several words are joined:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bellboard_new_defaults_added=0
+
 _shtab_bellboard_park_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--back[unmute it, even if it is not muted]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -451,7 +465,7 @@ _shtab_bellboard_send_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--submit[submit it, too]"
   "--json[print JSON]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
   ":text\; - or nothing\: read it from standard input:"
 )
 
@@ -471,7 +485,7 @@ _shtab_bellboard_serve_defaults_added=0
 
 _shtab_bellboard_set_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
   ":blocked, error, completed, working, background or idle:"
 )
 
@@ -481,7 +495,7 @@ _shtab_bellboard_set_defaults_added=0
 _shtab_bellboard_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print JSON]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -489,7 +503,7 @@ _shtab_bellboard_show_defaults_added=0
 
 _shtab_bellboard_snooze_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
   ":default\: 15\; 0 ends the snooze:"
 )
 
@@ -508,7 +522,7 @@ _shtab_bellboard_status_defaults_added=0
 
 _shtab_bellboard_stop_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  ":session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -545,7 +559,7 @@ _shtab_bellboard_wait_options=(
   "--any[wait for one session, not for all]"
   "--timeout[give up after that\; 0\: only look]:SECONDS:"
   "--json[print one JSON object per session]"
-  "(*):session id, the start of one, or a name or project that only one session has:_bellboard_sessions"
+  "(*):session id, the start of one, or a name, project or worktree that only one session has:_bellboard_sessions"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -594,6 +608,7 @@ _shtab_bellboard() {
         list) _arguments -C -s $_shtab_bellboard_list_options ;;
         machine) _shtab_bellboard_machine ;;
         name) _arguments -C -s $_shtab_bellboard_name_options ;;
+        new) _arguments -C -s $_shtab_bellboard_new_options ;;
         park) _arguments -C -s $_shtab_bellboard_park_options ;;
         path) _arguments -C -s $_shtab_bellboard_path_options ;;
         pick) _arguments -C -s $_shtab_bellboard_pick_options ;;
