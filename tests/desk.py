@@ -101,7 +101,7 @@ class Desk:
         return RequestReader(self.spool, self.session, self.answers, self.home.env)
 
     def answering(self) -> Answering:
-        return Answering(self.requests, self.report, "Neovim 1", lambda run: self.terminal)
+        return Answering(self.requests, self.report, "Neovim 1", terminal=lambda run: self.terminal)
 
     # ------------------------------------------------------------ what a person does
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,9 +14,10 @@ import pytest
 from bellboard.cli.answer import lacking
 from bellboard.screen.prompt import SOON
 from rig import tmux as tmuxes
+from rig import warm
 from rig.home import Home
 from rig.waiting import eventually
-from shell import bellboard, simulated
+from shell import EMIT, bellboard, simulated
 
 pytestmark = pytest.mark.tmux
 
@@ -90,6 +94,45 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: AskedInShell) ->
         "refused: already answered by a shell",
     ):
         assert text in history
+
+
+#: Trees of processes around `bellboard answer`, which $SCRIPT runs; $EMIT reports the process.
+AGENTS = {
+    "an agent": """exec -a claude bash "$SCRIPT" """,
+    "further up": """exec -a codex bash -c 'sh "$SCRIPT"; exit $?'""",
+    "by what the board knows": """eval "$EMIT claude"; sh "$SCRIPT"; exit $?""",
+}
+#: A person works in an editor with chats.
+PERSON = """eval "$EMIT codecompanion"; sh "$SCRIPT"; exit $?"""
+RUN = "import subprocess, sys; sys.exit(subprocess.call(['bash', '-c', sys.argv[1]]))"
+
+
+def tree(agent: AskedInShell, shape: str) -> subprocess.CompletedProcess[str]:
+    """Run `bellboard answer SESSION allow` in a tree of real processes, below no test."""
+    started = {"session_id": "above", "hook_event_name": "UserPromptSubmit", "cwd": "/w/up"}
+    command = shlex.join([sys.executable, "-m", "bellboard", "answer", agent.sid, "allow"])
+    emit = f"echo {shlex.quote(json.dumps(started))} | sh {EMIT} UserPromptSubmit $$"
+    script = agent.home.file("script.sh", f"{command}\nexit $?\n")
+    env = {**agent.home.env, **PYTHON, "SCRIPT": str(script), "EMIT": emit}
+    return warm.run([agent.home.file("run.py", RUN), shape], env=env, cwd=agent.home.project)
+
+
+@pytest.mark.parametrize("shape", AGENTS.values(), ids=AGENTS)
+def test_an_agent_does_not_answer_for_the_user(agent: AskedInShell, shape: str) -> None:
+    """What it has started is refused, with the reason, which is logged."""
+    done = tree(agent, shape)
+    assert done.returncode == 1
+    why = r"only a person answers, and (claude|codex), process \d+, has started this command\n"
+    assert re.search(rf"project was not answered: {why}", done.stderr), done.stderr
+    assert "refused: only a person answers" in agent.bellboard("explain", agent.sid)
+    assert COMMAND in agent.pane.text()
+
+
+def test_a_person_answers_in_an_editor_with_chats(agent: AskedInShell) -> None:
+    """The process of a chat is that of the editor, in which the person has a terminal."""
+    done = tree(agent, PERSON)
+    assert done.returncode == 0, done.stderr
+    assert "codecompanion" in agent.bellboard("record", "--session", "above")
 
 
 def test_a_popup_shows_the_request_and_takes_a_key(agent: AskedInShell) -> None:

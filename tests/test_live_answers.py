@@ -6,12 +6,15 @@ A hook that waits never holds it up. One session and a few of each; `make live O
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from live.answers.giving import CASES, give
-from live.answers.place import place, serving
+from live.answers.place import PROGRAM, place, serving
 from live.answers.sending import works
 from rig import claude_code
+from rig.scenarios import Turn, say, shell
 from rig.waiting import eventually
 
 pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(300)]
@@ -78,3 +81,25 @@ def test_a_permission_is_answered_by_the_hook_or_in_the_terminal(version: str) -
         eventually(lambda: not waiting(), "the end of the hook")
         cli.shows("Interrupted|rejected|denied")
         cli.exit()
+
+
+def test_an_agent_may_ask_and_wait_and_not_answer() -> None:
+    """A real tree: the CLI, the shell of its Bash tool, and our command, about another session."""
+    with place() as made:
+        asks = made.start("asks")
+        asks.submit("play:perm please")
+        digest = made.asked(asks)["digest"]
+        sid, bellboard = made.session(asks), shlex.join(PROGRAM)
+        answer = f"{bellboard} answer {sid} allow --digest {digest}; echo code $?"
+        wait = f"{bellboard} wait {sid} --timeout 60; {bellboard} send {sid} x --submit"
+        made.api.scenarios["meddle"] = (*(Turn((shell(x),)) for x in (answer, wait)), say("Done."))
+        other = made.start("other", args=("--allowedTools", "Bash"))
+        other.submit("play:meddle please")
+        other.happens("Stop")
+        said = ["".join(r.results) for r in made.api.requests if r.scenario == "meddle"]
+        assert "only a person answers, and claude, process " in said[1]
+        assert "code 1" in said[1]
+        assert f"{sid} blocked asks: touch made.txt" in said[2]
+        assert "it asks something: answer that first" in said[2]
+        asks.shows("Do you want to")
+        assert not (asks.launch.cwd / "made.txt").exists()

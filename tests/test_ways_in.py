@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,10 @@ def host(home: Home) -> Iterator[None]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_event_counts_once(claude: Agents, home: Home, version: str, way: str) -> None:
-    """The rig's recorder gets each event once, and we get it from each set of hooks."""
+    """The rig's recorder gets each event once, and we get it from each set of hooks.
+
+    The plugin also offers its skill to the model.
+    """
     args: list[str] = []
     claude.prepare(version=version)  # writes the settings that ours are added to
     if "the plugin" in way:
@@ -66,6 +70,8 @@ def test_each_event_counts_once(claude: Agents, home: Home, version: str, way: s
     agent = claude(*args, version=version, env={"BELLBOARD_HOME": str(home.bellboard)})
     agent.submit("play:bash please")
     agent.happens("Stop")
+    offered = any("- bellboard:bellboard: " in request.said for request in claude.api.requests)
+    assert offered == ("the plugin" in way)
     agent.exit()
     agent.happens("SessionEnd")
 
@@ -121,8 +127,10 @@ def test_the_repository_is_a_plugin_and_its_own_marketplace(home: Home, watch: W
     assert "bellboard@bellboard" not in claude("list")
 
 
-def test_codex_runs_no_hook_of_the_repositorys_plugin(home: Home, watch: Watch) -> None:
-    """Codex takes plugins of Claude Code as well: its threads would be sessions of Claude Code."""
+def test_codex_takes_the_skill_of_the_plugin_and_runs_no_hook_of_it(
+    home: Home, watch: Watch
+) -> None:
+    """Codex takes hooks of Claude Code as well: its threads would be sessions of Claude Code."""
     watch.old = True  # what the trap caught has reached nobody
     program = str(codex.executable())
     clone = home.root / "bellboard.nvim"
@@ -135,6 +143,7 @@ def test_codex_runs_no_hook_of_the_repositorys_plugin(home: Home, watch: Watch) 
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "x", "version": "1"}}},
         {"method": "initialized"},
         {"id": 2, "method": "hooks/list", "params": {"cwds": [str(home.project)]}},
+        {"id": 3, "method": "skills/list", "params": {"cwds": [str(home.project)]}},
     ]
     with subprocess.Popen(
         [program, "app-server"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -142,7 +151,13 @@ def test_codex_runs_no_hook_of_the_repositorys_plugin(home: Home, watch: Watch) 
         assert server.stdin and server.stdout
         server.stdin.write("".join(json.dumps(each) + "\n" for each in asked))
         server.stdin.flush()
-        said = next(x for x in map(json.loads, server.stdout) if x.get("id") == 2)
+        said: dict[int, dict[str, Any]] = {}
+        while not {2, 3} <= said.keys():
+            line = json.loads(server.stdout.readline())
+            said[line.get("id")] = line
         server.kill()
-    [found] = said["result"]["data"]
+    [found] = said[2]["result"]["data"]
     assert (found["hooks"], found["errors"]) == ([], [])
+    [skills] = said[3]["result"]["data"]
+    assert skills["errors"] == []
+    assert "bellboard:bellboard" in [skill["name"] for skill in skills["skills"]]

@@ -5,6 +5,8 @@ it, and the tests start about a thousand. A program runs as `python SCRIPT …` 
 would run it, in its own environment and folder, and exits as an interpreter exits. What is read
 only when an interpreter starts stays that of the parent: PYTHON… variables, the locale, and the
 command line and environment that others see. Tests of those start a Python of their own.
+
+None has the tests among its parents: an agent may run them, and no agent may answer.
 """
 
 from __future__ import annotations
@@ -150,11 +152,12 @@ class _Parent:
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         path = os.pathsep.join(map(str, (CHECKOUT / "rplugin/python3", CHECKOUT / "tests")))
-        self._process = subprocess.Popen(
+        subprocess.run(  # what serves us is its child, and then nobody's
             [sys.executable, __file__, str(theirs.fileno())],
             env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8", "PYTHONPATH": path},
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
+            check=True,
         )
         theirs.close()
         atexit.register(self.close)
@@ -173,7 +176,6 @@ class _Parent:
     def close(self) -> None:
         """Stop it; its forks keep running."""
         self._control.close()
-        self._process.wait()
 
 
 _parents: dict[int, _Parent] = {}  # by process: a fork of this one needs its own
@@ -190,6 +192,8 @@ def _parent() -> _Parent:
 
 def _serve(control: socket.socket) -> dict[str, Any]:
     """Fork for each request; return in each fork, with its request."""
+    if os.fork():
+        os._exit(0)
     ends: dict[int, int] = {}  # process → where to report its end
     woken, wake = os.pipe()
     for end in (woken, wake):

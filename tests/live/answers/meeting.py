@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,6 +16,7 @@ from typing import Final
 from bellboard.screen.prompt import SOON
 from live.answers.leaving import hooks
 from live.answers.place import PROGRAM, Place, answers_on, look, place
+from rig import warm
 from rig.agent import Agent, spoken
 from rig.editor import Editor
 from rig.scenarios import Turn, say, shell
@@ -110,14 +111,19 @@ def nvim(meeting: Meeting, step: int, n: int, digest: str) -> Way:
 def shell_command(meeting: Meeting, step: int, n: int, digest: str) -> Way:
     """Answer with a command."""
     given = ("deny", "--message", DENIED) if n else ("allow",)
-    argv = [*PROGRAM, "answer", meeting.sid, *given, "--digest", digest]
-    out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    started: list[subprocess.Popen[str]] = []
+    argv = ["-m", "bellboard", "answer", meeting.sid, *given, "--digest", digest]
+    out = tempfile.TemporaryFile()  # noqa: SIM115 - it is read after this
+    started: list[warm.Program] = []
 
     def act() -> None:
-        started.append(subprocess.Popen(argv, env=meeting.made.home.env, **out))
+        started.append(warm.Program(argv, env=meeting.made.home.env, stdout=out, stderr=out))
 
-    return act, lambda: started[0].communicate(timeout=PATIENCE)[0].strip()
+    def said() -> str:
+        started[0].wait(PATIENCE)
+        out.seek(0)
+        return out.read().decode().strip()
+
+    return act, said
 
 
 def popup(meeting: Meeting, step: int, n: int, digest: str) -> Way:

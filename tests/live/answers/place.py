@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from bellboard.core.request import Answer
 from bellboard.storage.spool import Spool
-from rig import agent, claude_code
+from rig import agent, claude_code, warm
 from rig import home as homes
 from rig.agent import Agent, Launch
 from rig.api import Api, Request
@@ -66,8 +66,7 @@ class Place:
 
     def run(self, *args: str) -> str:
         """Run `bellboard`; return what it prints."""
-        argv = [*PROGRAM, *args]
-        done = subprocess.run(argv, env=self.home.env, capture_output=True, text=True, check=False)
+        done = warm.run(["-m", "bellboard", *args], env=self.home.env)
         return done.stdout or done.stderr
 
     def session(self, cli: Agent) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .home import Problem, find_session, opened, refresh
@@ -55,10 +56,11 @@ class Runner:
     def __init__(self, shared: SharedBoard, by: str) -> None:
         from ..hosting.asked import RequestReader
         from ..hosting.errands import Errands
+        from ..witnesses.proof import agent_above
 
         self._shared_board = shared
         requests = RequestReader(shared.spool, self.session, self._answers)
-        self._errands = Errands(requests, self._report, by)
+        self._errands = Errands(requests, self._report, by, partial(agent_above, shared.board))
 
     def session(self, sid: str) -> Session | None:
         """Fold pending events, and return a session, or None if it is not listed."""

@@ -89,7 +89,8 @@ class Late(Declined):
 class Answering:
     """Shows requests, and answers them.
 
-    `report` writes evidence, and returns why that is delayed; `by` says who answers.
+    `report` writes evidence, and returns why that is delayed; `by` says who answers, and `agent`
+    which agent has started us, in words, if one has.
     """
 
     def __init__(
@@ -97,9 +98,10 @@ class Answering:
         requests: RequestReader,
         report: Callable[[Mapping[str, Any]], str],
         by: str,
+        agent: Callable[[], str] | None = None,
         terminal: Callable[[Run], Terminal | None] | None = None,
     ) -> None:
-        self._requests, self._report, self._by = requests, report, by
+        self._requests, self._report, self._by, self._agent = requests, report, by, agent
         self._claims, self._pipes = requests.claims, requests.spool.pipes
         self._terminal = terminal or _terminal_of
 
@@ -124,20 +126,29 @@ class Answering:
         takes = agent_of(asked.session.agent).takes() if ways[0] == "keys" else ""
         return {"request": {**shown, "way": ways[0], **({"takes": takes} if takes else {})}}
 
+    async def admit(self, given: Given) -> None:
+        """Refuse an answer by an agent: an agent asks because a person is to decide."""
+        if self._agent is not None and (agent := await reach(self._agent)):
+            why = f"only a person answers, and {agent}, has started this command"
+            self._log(given, self._claim(given), "none", f"refused: {why}")
+            raise Declined(why)
+
     async def answer(self, given: Given) -> Reply:
         """Give an answer; log it with its outcome, or why it was refused."""
-        answer = answer_of({k: v for k, v in given.items() if k in Answer.__struct_fields__})
-        by = line(str(given.get("by") or self._by), 80)
-        choice, digest = line(answer.choice, 20) if answer else "", digest_in(given)
-        claim = Claim(by, time.time(), choice, os.getpid(), digest)
+        claim = self._claim(given)
         try:
-            return await self._answer(given, answer, claim)
+            return await self._answer(given, _answer_in(given), claim)
         except Late:
             raise
         except (Declined, OSError) as error:
             why = str(error.strerror or error) if isinstance(error, OSError) else str(error)
             self._log(given, claim, "none", f"refused: {why}")
             raise Declined(why) from None
+
+    def _claim(self, given: Given) -> Claim:
+        answer, by = _answer_in(given), line(str(given.get("by") or self._by), 80)
+        choice = line(answer.choice, 20) if answer else ""
+        return Claim(by, time.time(), choice, os.getpid(), digest_in(given))
 
     async def _answer(self, given: Given, answer: Answer | None, claim: Claim) -> Reply:
         if answer is None:
@@ -335,6 +346,10 @@ class Answering:
             return self._report(said.line(time.time(), "answer"))
         except (ValueError, OSError) as error:
             return described(error)
+
+
+def _answer_in(given: Given) -> Answer | None:
+    return answer_of({k: v for k, v in given.items() if k in Answer.__struct_fields__})
 
 
 def _terminal_of(run: Run) -> Terminal | None:

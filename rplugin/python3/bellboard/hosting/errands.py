@@ -32,13 +32,17 @@ GIT_PATIENCE: Final = 12.0  # seconds to compare a large working tree; a usual o
 
 
 class Errands:
-    """Carries out what is wanted of sessions; for `report` and `by`, see `Answering`."""
+    """Carries out what is wanted of sessions; for `report`, `by` and `agent`, see `Answering`."""
 
     def __init__(
-        self, requests: RequestReader, report: Callable[[Mapping[str, Any]], str], by: str = ""
+        self,
+        requests: RequestReader,
+        report: Callable[[Mapping[str, Any]], str],
+        by: str = "",
+        agent: Callable[[], str] | None = None,
     ) -> None:
-        self._requests, answering = requests, Answering(requests, report, by)
-        self._report, self._by = report, by
+        self._requests, self._report, self._by = requests, report, by
+        self._answering = answering = Answering(requests, report, by, agent)
         self._known: dict[str, Callable[[Given], Awaitable[Reply]]] = {
             "request": answering.show,
             "answer": answering.answer,
@@ -59,6 +63,8 @@ class Errands:
         return with_keys(reply) if what == "request" else reply
 
     async def _do(self, what: str, given: Given) -> Reply:
+        if what == "answer":
+            await self._answering.admit(given)
         sid = str(given.get("session_id"))
         s = self._requests.session(sid) if is_far(sid) else None
         if s is not None and s.machine:

@@ -46,7 +46,7 @@ class FeedRequests:
         report: Callable[[Mapping[str, Any]], str],
     ) -> None:
         self._connection, self._requests, self._report = connection, requests, report
-        self._errands = Errands(requests, report, BY)
+        self._errands = Errands(requests, report, BY, self._agent_above)
         self._known: dict[str, Callable[[Ask], Awaitable[Reply]]] = {
             **dict.fromkeys(ERRANDS, self._errand),
             **dict.fromkeys(ASKABLE, self._evidence),
@@ -55,6 +55,13 @@ class FeedRequests:
             "claim": self._claim,
             "clock": self._clock,
         }
+
+    def _agent_above(self) -> str:
+        """Return the agent that has started this feed, if one has, instead of ssh."""
+        from ..witnesses.proof import agent_above
+
+        shared = self._connection.shared
+        return agent_above(shared.board if shared is not None else None)
 
     async def do(self, ask: Ask) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""

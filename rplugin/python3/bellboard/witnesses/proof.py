@@ -15,12 +15,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..agents.registry import agent_of
+from ..agents.registry import agent_of, all_agents
 from ..core.events import Origin
-from ..core.session import Process, Session
+from ..core.records import Records
+from ..core.session import Process, Session, is_listed
 from ..core.text import line
 from ..system.processes import (
     INTERPRETERS,
+    ancestors,
     argv_of,
     environment_of,
     has_proc,
@@ -72,6 +74,28 @@ def is_agent(agent: str, argv: list[str], program: str) -> bool:
         script = next((arg for arg in argv[1:] if not arg.startswith("-")), "")
         return bool(re.search(rf"(?:^|/){name}$|{install}", script))
     return bool(re.fullmatch(name, called) or re.search(rf"/{name}$|{install}", program))
+
+
+def agent_above(board: Records | None) -> str:
+    """Return the agent that started this process, or what started it, in words, or "".
+
+    It is one that the board knows, or a program of that name.  An agent that is a plugin of an
+    editor is none: its process is the editor, in which a person works.
+    """
+    programs = tuple(cli.program for cli in all_agents() if cli.program)
+    for pid in ancestors(os.getpid()):
+        there = board.running_in(pid) if board is not None else ()
+        known = (s.agent for s in there if is_listed(s) and _is_still(s.processes[pid]))
+        argv, program = argv_of(pid), program_of(pid)
+        called = next((name for name in programs if is_agent(name, argv, program)), "")
+        if agent := next((x for x in known if agent_of(x).program in programs), called):
+            return f"{line(agent, 20)}, process {pid}"
+    return ""
+
+
+def _is_still(process: Process) -> bool:
+    started = process.started or process.claimed
+    return started in ("", started_of(process.pid))
 
 
 # Find the process of an event whose hook ran in a pid namespace of its own.
