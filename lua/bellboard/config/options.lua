@@ -310,6 +310,12 @@ M.options = {
   { 'notices.labels.*.sounds.*', nil, 'string', names = NOTIFIED },
 
   {
+    'refuse_quit',
+    true,
+    'boolean',
+    'Refuse once to quit while agents in terminals of this Neovim work or ask: |bellboard-quit|.',
+  },
+  {
     'report',
     true,
     'boolean',

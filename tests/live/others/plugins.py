@@ -18,6 +18,10 @@ HOMES = {
     "sidekick.nvim": "folke",
     "claudecode.nvim": "coder",
     "toggleterm.nvim": "akinsho",
+    "lazy.nvim": "folke",
+    "bufferline.nvim": "akinsho",
+    "persistence.nvim": "folke",
+    "auto-session": "rmagatti",
 }
 
 

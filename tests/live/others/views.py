@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from live.others.pickers import PICKERS, checked, opened
+from live.others.quitting import BESIDE, forced, refused
 from live.others.terminals import KEEPERS, kept
 from rig.editor import Editor
 from sample import Host, blocked, house, machines
@@ -121,4 +122,6 @@ def checking(check: Check, name: str) -> Callable[[Editor], Iterator[str]]:
 CHECKS: dict[str, tuple[list[str], Callable[[Editor], Iterator[str]]]] = {
     **{f"pick-{name}": (x.needs, checking(checked, name)) for name, x in PICKERS.items()},
     **{f"terminal-{name}": (x.needs, checking(kept, name)) for name, x in KEEPERS.items()},
+    **{f"quit-{name}": (x.needs, checking(refused, name)) for name, x in BESIDE.items()},
+    **{f"quit!-{name}": (x.needs, checking(forced, name)) for name, x in BESIDE.items()},
 }
