@@ -7,6 +7,7 @@ import os
 import socket as sockets_of
 import time
 from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from bellboard.core.session import Session
 from bellboard.hosting.preview import preview
 from bellboard.system import tmux as tmux_module
 from bellboard.system.notes import Notes
-from bellboard.system.tmux import Tmux, literal, sockets
+from bellboard.system.tmux import NewPane, Tmux, default_socket, in_shell, literal, sockets
 from bellboard.system.watch import Unwatched, Written
 from bellboard.witnesses.observer import observe_panes
 from rig.home import Home
@@ -57,13 +58,19 @@ class Panes:
         self.notes = Notes()
         self._loop = asyncio.new_event_loop()
         self._need: Need | None = None
+        self.about: dict[str, dict[str, Any]] = {}  # what else is known of the session in a pane
 
     def check(self, now: float, asked: Collection[str]) -> list[Evidence]:
         """Return the evidence of a complete check."""
         self._now = now
         self._found.clear()
         self._loop.run_until_complete(asyncio.wait_for(self._check(asked), PATIENCE))
-        return [*self._found]
+        return [found for found in self._found if "pane" in found.line]
+
+    def windows(self) -> list[Any]:
+        """Return what the last check reported of the windows of sessions."""
+        lines = [dict(line) for line, _ in self._found if "facts" in line]
+        return [x["facts"]["window"] for x in lines]
 
     async def _check(self, asked: Collection[str]) -> None:
         want = Want("panes", (self._socket,))
@@ -71,7 +78,8 @@ class Panes:
         for pane in need.sessions.keys() - set(asked):
             need.leave(pane)
         for pane in asked:
-            need.take(pane, Session(pane, tmux=self._socket, pane=pane))
+            about = {"tmux": self._socket, "pane": pane, **self.about.get(pane, {})}
+            need.take(pane, Session(pane, **about))
         if self._need is None:
             self._need = need
             need.start(observe_panes)
@@ -136,6 +144,26 @@ def test_dead_and_closed_panes_are_reported(
     other = tmux.open(["sh"])
     first, again, later = (panes(socket, g).check(1.0, {other.id}) for g in ("g1", "g1", "g2"))
     assert first[0].key == again[0].key != later[0].key
+
+
+def test_the_window_of_a_session_is_reported_at_once(
+    tmux: Server, panes: Callable[..., Panes]
+) -> None:
+    """By the name that somebody gave it; the pane around a Neovim is not that of its sessions."""
+    named, plain, around = (tmux.open(["sh"], session="c d") for _ in range(3))
+    tmux.run("rename-window", "-t", named.id, "e: f.0")
+    socket = str(tmux.socket)
+    there = panes(socket)
+    there.about[plain.id] = {"tty": plain.tty, "nvim": "/run/nvim.1"}
+    was = [socket, "c d", 2, ""]
+    there.about[around.id] = {"tty": "/dev/pts/999", "facts": {"window": was}}
+    there.check(1.0, {named.id, plain.id, around.id})
+    found = sorted(there.windows())
+    assert [[], [socket, "c d", 0, "e: f.0"], [socket, "c d", 1, ""]] == found
+    there.about[named.id] = {"facts": {"window": was}}
+    tmux.run("kill-pane", "-t", named.id)
+    there.check(20.0, {named.id})
+    assert [] == there.windows()
 
 
 def test_when_the_server_is_gone_so_are_its_panes(
@@ -229,6 +257,53 @@ def test_a_jump_without_any_client_selects_and_says_so(tmux: Server, ours: Tmux)
     landing = ours.jump(first.id)
     assert landing is not None and landing.client is None
     assert "1" == first.ask("#{window_active}")
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "no-such-shell"])
+def test_a_command_is_started_in_the_users_shell(home: Home, shell: str) -> None:
+    """In its folder, in a session and server that are started; once it has ended, a shell is there.
+
+    No format is expanded, and no word is read by a shell.
+    """
+    environ = {**home.env, "TMUX_TMPDIR": str(home.root), "SHELL": f"/bin/{shell}"}
+    folder = home.project / "a 'b' #(touch pwned)\\"
+    folder.mkdir()
+    tmux = Tmux(default_socket(environ))
+    session, name = literal("c#(x) work"), "e #(touch pwned)"
+    words = ["printf", "[%s]", "x;", "it's\n\\", "$HOME", "${NVIM-none}"]
+    try:
+        first = tmux.begin(session, in_shell(words, str(folder)), name, environ)
+        assert first, tmux.why
+        second = tmux.open(f"={session}", in_shell(["sh", "-c", "pwd; sleep 60"], str(folder)))
+        third = tmux.split(second.pane if second else "", in_shell(["echo", "third"], "/"))
+        assert second and third, tmux.why
+
+        def shows(pane: NewPane, text: str) -> None:
+            eventually(lambda: text in "".join(tmux.capture(pane.pane)))
+
+        shows(first, "[x;][it's\\][$HOME][${NVIM-none}]")
+        shows(second, str(folder))
+        shows(third, "third")
+        assert {
+            first.pane: (f"{session}:0.0", literal(name)),
+            second.pane: (f"{session}:1.0", ""),
+            third.pane: (f"{session}:1.1", ""),
+        } == {p.id: (p.name, p.window_name) for p in tmux.panes() or ()}
+        tmux.ask("send-keys", "-t", first.pane, "echo is $((6*7))", "Enter")
+        shows(first, "is 42")
+        assert not list(home.root.rglob("pwned"))
+    finally:
+        tmux.ask("kill-server")
+
+
+def test_no_server_is_started_where_others_could_replace_it(home: Home) -> None:
+    """Nor where there is no folder; the reason is said."""
+    (home.root / "shared").mkdir()
+    (home.root / "shared").chmod(0o777)
+    for place, why in {"shared/s": "others may write to", "none/s": "No such file"}.items():
+        tmux = Tmux(str(home.root / place))
+        assert tmux.begin("x", ["true"], "", home.env) is None
+        assert why in tmux.why
 
 
 def test_a_preview_is_plain_text(tmux: Server, ours: Tmux) -> None:

@@ -195,6 +195,7 @@ class Agent(Hooked):
     #: The arguments before the prompt that a session starts with, which is joined to one that ends
     #: with `=`; empty if it takes none, and waits for the user.
     prompting: ClassVar[tuple[str, ...]] = ()
+    leaving: ClassVar[frozenset[str]] = frozenset()  # its words for an end that its user caused
     keeps: ClassVar[str] = ""  # the folder that the CLI makes in the state folder
     keeps_transcripts: ClassVar[bool] = True  # whether it needs them to resume
     #: Event → time limit of its hook, if the settings have the form that most CLIs share.
@@ -358,6 +359,10 @@ class Agent(Hooked):
     def own_hooks(self, argv: Sequence[str], home: Path, environ: Mapping[str, str]) -> list[str]:
         """Return the arguments that give a session hooks of its own, as `argv` starts it."""
         return []
+
+    def restart(self, s: Session) -> list[str]:
+        """Return the command that resumes a session from anywhere, or nothing if there is none."""
+        return self.resume(s.session_id)
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         """Return the session that a process claims to run, or "" if it claims none. May hang."""

@@ -35,6 +35,7 @@ PARTS: Final = {
     "answer": ("answer", "answers"),
     "send": ("send", "interrupt"),
     "wait": ("wait",),
+    "restore": ("restore",),
     "history": ("history", "explain", "rules", "record", "replay"),
     "edits": ("set", "label", "name", "park", "snooze", "forget"),
     "report": ("report",),

@@ -221,7 +221,7 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
             e.origin.shared and s.end_reason != "process gone"
         )
         returns = e.kind == "prompt" and resumable and e.t > s.ended
-        returns = returns or e.kind in STARTS or is_refuted(s, e.t)
+        returns = returns or e.kind in STARTS or is_refuted(s, e.t) or e.kind == "facts"
         if not returns and same and e.t < s.ended + TOMBSTONE:
             return refused("the session has ended")
     if from_hook and s.turn != ABSENT and s.hook and e.origin.agent != s.agent:

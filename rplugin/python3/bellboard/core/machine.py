@@ -117,7 +117,7 @@ snooze           | .       | mark      | mark      | mark      | mark      | mar
 submit           | .       | submit    | submit    | submit    | submit    | submit    | submit     | submit
 answer           | .       | reply     | reply     | reply     | reply     | reply     | reply      | reply
 answer outcome   | .       | outcome   | outcome   | outcome   | outcome   | outcome   | outcome    | outcome
-facts            | .       | learn     | learn     | learn     | learn     | learn     | learn      | learn
+facts            | learn   | learn     | learn     | learn     | learn     | learn     | learn      | learn
 forget           | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
 restart          | .       | .         | doubt     | .         | .         | .         | .          | .
 

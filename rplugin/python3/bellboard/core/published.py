@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from .program_status import stated
+from .restore import KEPT
 from .rules.steps import needs_screen
 from .session import (
     ABSENT,
@@ -110,7 +111,7 @@ def publish(s: Session) -> Published:
         "source": source_of(s),
         "own_report": _compared(s.own_report) if s.own_report is not None else None,
         "last_event": {"event": s.hook, "t": s.hook_at} if s.hook else None,
-        **s.facts,
+        **{name: fact for name, fact in s.facts.items() if name not in KEPT},
     }
     return {
         "session_id": s.session_id,
@@ -224,30 +225,26 @@ def ended(sessions: Iterable[Session], path: str = "") -> list[Published]:
     over = [s for s in sessions if s.turn == ABSENT and s.ended and not is_nameless(s.session_id)]
     here = [s for s in over if not path or path in (s.cwd, s.project_dir)]
     here.sort(key=lambda s: (-s.ended, s.session_id))
-    return [
-        {
-            "session_id": s.session_id,
-            "ended": s.ended,
-            **{
-                key: value
-                for key, value in {
-                    "reason": s.end_reason,
-                    "title": s.title,
-                    "name": s.name,
-                    "label": s.label,
-                    "project": project_of(s),
-                    "branch": s.facts.get("branch"),
-                    "cwd": s.cwd,
-                    "agent": s.agent,
-                    "last_prompt": s.prompt,
-                    "last_message": s.message,
-                    "transcript": s.transcript,
-                }.items()
-                if value
-            },
-        }
-        for s in here
-    ]
+    return [publish_ended(s) for s in here]
+
+
+def publish_ended(s: Session) -> Published:
+    """Return a session that has ended in the form for readers."""
+    known = {
+        "reason": s.end_reason,
+        "title": s.title,
+        "name": s.name,
+        "label": s.label,
+        "project": project_of(s),
+        "branch": s.facts.get("branch"),
+        "cwd": s.cwd,
+        "agent": s.agent,
+        "last_prompt": s.prompt,
+        "last_message": s.message,
+        "transcript": s.transcript,
+    }
+    there = {key: value for key, value in known.items() if value}
+    return {"session_id": s.session_id, "ended": s.ended, **there}
 
 
 def needs_you(p: Published) -> bool:

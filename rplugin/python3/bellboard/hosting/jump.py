@@ -81,10 +81,9 @@ def to_pane(p: Mapping[str, Any], asker: Asker) -> Reply:
     landing = tmux.jump(p["pane"], terminal_of(p), asker.client, at)
     if landing is None:
         raise Declined(tmux.why)
-    session = landing.pane.name.rpartition(":")[0]
     if landing.client is None:
         attach = gate.tmux(tmux.socket, "attach-session", "-t", landing.pane.session)
-        return {"attach": session, "command": attach}
+        return {"attach": landing.pane.session_name, "command": attach}
     if asker.client or landing.client.pane == at:
         return {"tty": landing.client.tty}
     where = f"shown in tmux {landing.pane.name} of the other terminal"

@@ -29,7 +29,7 @@ from ..system.files import is_folder
 from ..system.locks import locked
 from ..system.processes import FIRST, PROC, own_space
 from ..system.reach import DEADLINE, Reach, Rounds, reach
-from ..witnesses.observer import Observer, reports
+from ..witnesses.observer import Observer, outlived, reports
 from .turn import BACK, SharedBoard
 
 PATIENCE: Final = DEADLINE  # seconds for all of it; with 50 sessions it takes 0.05
@@ -137,6 +137,7 @@ class _Look:
         reached = Reach().open()
         observer = Observer(self._found.append, time.time, self._environ, brief=True)
         observer.open(None, generation)
+        self._found += filter(None, (outlived(self._t, s) for s in self._sessions.values()))
         rounds = Rounds()
         for agent in {agent_of(s.agent).key for s in _here(self._sessions.values())}:
             self._open(observer, agent)
@@ -197,8 +198,8 @@ class _Look:
                 rounds.run(f"process {pid} {sid}", partial(self._check, sid, pid, look))
         observer.attend(self._sessions, (sid,))
 
-    async def _check(self, sid: str, pid: int, look: Callable[[], Evidence]) -> None:
-        self._found.append(await reach(look, f"{PROC}/{pid}/environ"))
+    async def _check(self, sid: str, pid: int, look: Callable[[], list[Evidence]]) -> None:
+        self._found += await reach(look, f"{PROC}/{pid}/environ")
         self._unchecked.discard(sid)
 
     # ------------------------------------------------------------ folding

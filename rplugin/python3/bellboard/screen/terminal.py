@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..core import words
 from ..core.published import Published
-from ..core.text import cut
+from ..core.text import cut, width
 from ..core.untrusted import decimal
 from ..core.words import plain
 from .line import lines
 from .styled import StyledText
 
 if TYPE_CHECKING:
+    from ..core.restore import Location
     from ..diagnosis import Fact
+    from ..hosting.restore import Lost
 
 LEVELS: Final = {
     "ok": ("ok", "green"),
@@ -105,6 +107,43 @@ def show_ended(sessions: Iterable[Published], now: float) -> None:
         line.truncate(out.width)
         lines.append(line)
     write(out, lines or [StyledText(" No session to resume.", "dim")])
+
+
+def show_lost(sessions: Sequence[Lost], now: float) -> None:
+    """Print one line for each session that went down: its age, project, title, and place."""
+    out = console()
+    able = [x for x in sessions if not x.why]
+    head = f" {words.amount(len(sessions), 'session')} went down with their terminals"
+    lines = [StyledText(head), StyledText()] if sessions else []
+    names = [words.project(x.shown) for x in sessions]
+    places = [place_words(x.place) for x in sessions]
+    room, beside = (max(map(width, some), default=0) for some in (names, places))
+    titles = max(out.width - room - beside - 12, NARROW)
+    for x, name, place in zip(sessions, names, places, strict=True):
+        line = StyledText(f" {words.age(x.last, now):>4}  ", "dim")
+        line.append(padded(name, room), "" if x in able else "dim").append("  ")
+        line.append(padded(place, beside), "dim").append("  ")
+        line.append(cut(words.title(x.shown), titles), "" if x in able else "dim")
+        lines.append(line)
+        if x.why:
+            lines.append(
+                StyledText(cut(f"       not restored: {plain(x.why)}", out.width), "yellow")
+            )
+    write(out, lines or [StyledText(" Nothing to restore.", "dim")])
+
+
+def place_words(place: Location) -> str:
+    """Return in words where a session was, and where it is opened instead."""
+    kinds = {"neovim": "Neovim", "terminal": "a terminal"}
+    if place.kind != "tmux":
+        return kinds[place.kind]
+    window = place.window or (str(place.number) if place.number >= 0 else "")
+    where = f"tmux {place.session}{':' * bool(window)}{window}".rstrip()
+    return plain(f"{kinds[place.instead_of]}, now {where}" if place.instead_of else where)
+
+
+def padded(text: str, columns: int) -> str:
+    return text + " " * (columns - width(text))
 
 
 def table(

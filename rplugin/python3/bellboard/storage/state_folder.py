@@ -27,7 +27,7 @@ from ..system.mounts import MOST_LINKS, MOUNTS
 
 #: A folder with one of these is ours, whatever else is in it, or was removed from it.
 SIGNS: Final = ("spool/slot", "board.db", "board.lock", "drain.lock", "hooks.lock")
-LOCKS: Final = ("board.lock", "drain.lock", "look.lock", "send.lock", "hooks.lock")
+LOCKS: Final = ("board.lock", "drain.lock", "look.lock", "send.lock", "hooks.lock", "restore.lock")
 #: What `uninstall --purge` looks for, besides the folders of plugins: all that is below, and no
 #: other folder whose name could be that of a plugin.
 STATE: Final = (

@@ -96,12 +96,15 @@ class Denied(OSError):
     """The gate does not allow a connection; the text says why."""
 
 
-def admitted(address: object) -> str:
-    """Return the path to connect to, without links; raise `Denied` or FileNotFoundError."""
+def admitted(address: object, is_folder: bool = False) -> str:
+    """Return the path to connect to, without links; raise `Denied` or FileNotFoundError.
+
+    In a folder, nobody else can replace what we make there.
+    """
     if not isinstance(address, str) or not address.startswith("/"):
         raise Denied("not a local path")
     try:
-        return _walked(address)
+        return _walked(address, is_folder)
     except (Denied, FileNotFoundError):
         raise
     except OSError as error:
@@ -116,13 +119,13 @@ def tmux(socket: str, *command: str) -> list[str]:
 
 
 def new_tmux(socket: str, *command: str) -> list[str]:
-    """Return the command line as `tmux` does; it starts the server of this name if none runs.
-
-    tmux makes the folder of the socket, and takes none that others may write to.
-    """
-    if os.path.lexists(socket):  # of a server that runs, or is gone
-        admitted(socket)
-    return [program() or "tmux", "-u", "-L", os.path.basename(socket), *command]  # noqa: PTH119
+    """Return the command line that starts a tmux server with a command, where there is none."""
+    try:
+        path = admitted(socket)  # left over
+    except FileNotFoundError:
+        folder, name = os.path.split(socket)
+        path = f"{admitted(folder, is_folder=True)}/{name}"
+    return [program() or "tmux", "-u", "-S", path, *command]
 
 
 def program() -> str:
@@ -177,7 +180,7 @@ def _peer(connection: Connection) -> tuple[int, int]:
     return int(struct.unpack("2I", raw)[1]), pid
 
 
-def _walked(address: str) -> str:
+def _walked(address: str, is_folder: bool) -> str:
     """Check each part of a path in turn, following its links."""
     programs = _programs()
 
@@ -190,6 +193,8 @@ def _walked(address: str) -> str:
         for path, status, is_last in parts_of(address, MOST_LINKS, look):
             if stat.S_ISDIR(status.st_mode):
                 _judge_folder(path, status)
+                if is_last and is_folder:
+                    return path
                 continue
             if not stat.S_ISLNK(status.st_mode) and not (stat.S_ISSOCK(status.st_mode) and is_last):
                 break
@@ -200,7 +205,7 @@ def _walked(address: str) -> str:
                 return path
     except TooManyLinks:
         raise Denied("too many links") from None
-    raise Denied("not a socket")
+    raise Denied("not a folder" if is_folder else "not a socket")
 
 
 def _judge_folder(path: str, status: os.stat_result) -> None:

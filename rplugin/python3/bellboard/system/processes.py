@@ -232,6 +232,19 @@ def ancestors(pid: int) -> Iterator[int]:
         yield pid
 
 
+def holder_of(pid: int) -> int:
+    """Return the process that holds the terminal of a process, such as tmux or a Neovim, or 0.
+
+    It started the first process of that terminal, and its end closes the terminal.
+    """
+    try:
+        leader = os.getsid(pid) if tty_of(pid) else 0
+    except (OSError, OverflowError):
+        return 0
+    holder = next(ancestors(leader), 0) if leader else 0
+    return holder if holder > 1 else 0  # it has ended before, and nobody holds the terminal
+
+
 def descendants(pid: int) -> list[int]:
     """Return the children of a process and theirs, parents first."""
     found = [pid]

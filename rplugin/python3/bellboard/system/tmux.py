@@ -34,8 +34,11 @@ KEYS: Final = frozenset({"Down", "Right", "Tab", "Enter", "Escape", "Space"})
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _PANES: Final = (
     "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty} #{pane_in_mode} "
-    "#{pane_synchronized}|#{session_name}:#{window_index}.#{pane_index}"
+    "#{pane_synchronized}|#{session_name}:#{window_index}.#{pane_index} "
+    "#{?automatic-rename,,#{window_name}}"
 )
+#: The name of a pane, and that of its window; there is no colon in that of a session.
+_NAMED: Final = re.compile(r"([^:]*:\d+\.\d+) (.*)", re.ASCII)
 #: What tmux does with the keys of a pane besides giving them to its program → in words.
 MODE: Final = "is in copy mode, which would take the keys"
 SHARED: Final = "shares its keys with other panes (synchronize-panes)"
@@ -44,11 +47,24 @@ UNSEEN: Final = "selected, but no terminal is attached to that tmux server"
 #: An option that keeps, for the process of each client, in which pane its jumps began, and to which
 #: window the last one led, such as ` 4711=%0=@3 `.
 BACK: Final = "@bellboard-back"
+_ODD_IN_QUOTES: Final = re.compile(r"[\\']")
 _BEGAN: Final = re.compile(r"(?<= )(\d+)=(%\d+)=(@\d+)(?= )", re.ASCII)
 _CLIENTS: Final = (
     "#{client_activity} #{client_control_mode} #{client_flags} #{session_id} #{window_id} "
     "#{pane_id} #{client_pid} #{client_tty}|#{client_name}"
 )
+
+
+#: Runs a line in the user's own shell, interactively: it finds the same programs there, can be
+#: suspended, and leaves a shell behind, as if it had been typed there. (Of other shells nobody
+#: knows whether they can do that.)
+IN_SHELL: Final = """\
+case ${SHELL##*/} in
+bash | dash | fish | ksh | mksh | sh | zsh) exec "$SHELL" -ic "$0" ;;
+esac
+SHELL=${SHELL:-/bin/sh}
+eval "$0"
+"""
 
 
 class Pane(NamedTuple):
@@ -62,6 +78,11 @@ class Pane(NamedTuple):
     tty: str
     name: str = ""  # for people: `work:2.1`
     astray: str = ""  # why keys typed into it would not reach its program, or not it alone
+    window_name: str = ""  # if somebody gave its window one
+
+    @property
+    def session_name(self) -> str:
+        return self.name.rpartition(":")[0]
 
 
 class Client(NamedTuple):
@@ -181,16 +202,29 @@ class Tmux:
         return _opened(self.ask("new-window", *where, *_window(command, name)))
 
     def begin(
-        self, session: str, command: Sequence[str], name: str, environ: Mapping[str, str]
+        self,
+        session: str,
+        command: Sequence[str],
+        name: str,
+        environ: Mapping[str, str],
+        directory: str | None = None,
     ) -> NewPane | None:
         """Run a command in a new session that no terminal shows; start the server if none runs."""
         size = ("-x", str(COLUMNS), "-y", str(ROWS))
         words = ("new-session", "-d", *size, "-s", session, *_window(command, name))
         try:
-            return _opened(self._run(gate.new_tmux(self.socket, *words), START, environ))
-        except gate.Denied as denial:
-            self.why = f"not connecting to {line(self.socket)}: {denial}"
+            if (folder := Path(self.socket).parent) == folder_of(environ):
+                folder.mkdir(0o700, exist_ok=True)  # as tmux itself would
+            argv = gate.new_tmux(self.socket, *words)
+            return _opened(self._run(argv, START, environ, directory))
+        except OSError as why:
+            self.why = f"cannot start tmux at {line(self.socket)}: {described(why)}"
             return None
+
+    def split(self, pane: str, command: Sequence[str]) -> NewPane | None:
+        """Run a command in a new pane beside another one; all of that window get as much room."""
+        even = (";", "select-layout", "-t", pane, "tiled")
+        return _opened(self.ask("split-window", "-d", "-t", pane, *_window(command), *even))
 
     def capture(self, pane: str, most: int = 200) -> list[str]:
         """Return the contents of a pane as plain lines, without trailing empty ones."""
@@ -265,10 +299,14 @@ class Tmux:
         return self._run(argv, self._patience or PATIENCE)
 
     def _run(
-        self, argv: Sequence[str], patience: float, environ: Mapping[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        patience: float,
+        environ: Mapping[str, str] | None = None,
+        directory: str | None = None,
     ) -> str | None:
         try:
-            done = run(argv, patience, environ)
+            done = run(argv, patience, environ, directory)
         except subprocess.TimeoutExpired:
             self.is_silent = True
             self.why = f"tmux does not respond: {self.socket}"
@@ -283,7 +321,7 @@ class Tmux:
         return None
 
 
-def _window(command: Sequence[str], name: str) -> list[str]:
+def _window(command: Sequence[str], name: str = "") -> list[str]:
     """Return the arguments of a new window; `_opened` reads what tmux prints then."""
     named = ["-n", literal(name)] if name else []
     words = ["sh", "-c", 'exec "$@"', "sh", *command]  # a single word would pass a shell
@@ -323,6 +361,20 @@ def assignment(name: str, value: str) -> list[str]:
 def argument(text: str) -> str:
     """Return text as an argument of a tmux command, which a semicolon at its end would end."""
     return f"{text[:-1]}\\;" if text.endswith(";") else text
+
+
+def in_shell(command: Sequence[str], directory: str) -> list[str]:
+    """Return the words that run a command in the user's shell, which goes on after its end."""
+    return ["sh", "-c", IN_SHELL, f'cd {quoted([directory])} && {quoted(command)}; exec "$SHELL"']
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Return words as a line that any shell, also fish, takes for them."""
+    return " ".join(f"'{re.sub(_ODD_IN_QUOTES, _outside, word)}'" for word in words)
+
+
+def _outside(found: re.Match[str]) -> str:
+    return f"'\\{found[0]}'"
 
 
 def literal(text: str) -> str:
@@ -381,14 +433,19 @@ def _note(output: str, clients: Sequence[Client], asking: Client, to: Pane) -> t
 
 def _panes(output: str) -> Iterator[Pane]:
     for row in output.splitlines():
-        fixed, _, name = row.partition("|")
+        fixed, _, rest = row.partition("|")
         fields = fixed.split(" ")
+        named = _NAMED.fullmatch(rest)
+        name, window_name = named.groups() if named else (rest, "")
         pid = decimal(fields[1]) if len(fields) == 8 else None
         if pid is not None and PANE.fullmatch(fields[0]):
             astray = MODE if fields[6] > "0" else SHARED if fields[7] > "0" else ""
             session, window, tty = fields[3:6]
             dead = fields[2] == "1"
-            yield Pane(fields[0], pid, dead, session, window, tty, line(name, 80), astray)
+            yield Pane(
+                *(fields[0], pid, dead, session, window, tty, line(name, 80), astray),
+                line(window_name, 80),
+            )
 
 
 def _clients(output: str) -> Iterator[Client]:

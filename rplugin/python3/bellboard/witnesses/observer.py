@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import os
@@ -11,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from ..agents.agent import Agent
-from ..agents.need import CHANGED, DIED, NEED, RESCAN, Means, Need, Observe, Observing
+from ..agents.need import CHANGED, DIED, JOINED, NEED, RESCAN, Means, Need, Observe, Observing
 from ..agents.registry import WITNESSED, agent_of, is_known_agent
 from ..core.board import Board
 from ..core.clock import is_recent
@@ -19,6 +20,7 @@ from ..core.deadlines import NEVER, slow_tools
 from ..core.evidence import Evidence, TraceLine, learned
 from ..core.observing import Want, shows_on_screen, wanted
 from ..core.options import Options
+from ..core.restore import CLOSED, HOLDER, TOGETHER, WINDOW, held_by, is_to_judge
 from ..core.session import Process, Session, is_listed, status_of
 from ..core.text import line
 from ..core.untrusted import decimal
@@ -40,7 +42,7 @@ from .terminals import Sent, observe_screen, observe_titles
 
 
 Clock = Callable[[], float]
-Report = Callable[[], Evidence]
+Report = Callable[[], list[Evidence]]
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
@@ -48,6 +50,10 @@ def gone(now: float, pid: int, started: str = "", found: bool = False) -> Eviden
     """Report that a process is gone; if it was `found` so, nobody knows when it exited."""
     line = TraceLine(pid=pid, alive=False, started=started, found=found).line(now, "process")
     return Evidence(line, f"process gone {pid} {started}")
+
+
+def found_gone(now: float, pid: int, started: str) -> list[Evidence]:
+    return [gone(now, pid, started, found=True)]
 
 
 def process_seen(now: float, pid: int, generation: str = "") -> Evidence:
@@ -60,6 +66,23 @@ def process_seen(now: float, pid: int, generation: str = "") -> Evidence:
         return gone(now, pid, started, found=True)
     known = TraceLine(pid=pid, alive=True, started=started, **place_of(pid)._asdict())
     return Evidence(known.line(now, "process"), f"process {known.fields} {generation}")
+
+
+def process_found(now: float, s: Session, pid: int, generation: str = "") -> list[Evidence]:
+    """Report a process of a session, and the process that holds its terminal."""
+    found, known = [process_seen(now, pid, generation)], s.facts.get(HOLDER)
+    holds = 0 if pid != s.pid or s.processes[pid].shared else processes.holder_of(pid)
+    value = f"{holds} {processes.started_of(holds)}" if holds else known
+    return found if value == known else [*found, learned(now, s, {HOLDER: value})]
+
+
+def outlived(now: float, s: Session) -> Evidence | None:
+    """Report that the terminal of a session has gone on without it: its user has closed it."""
+    held = held_by(s)
+    is_late = now >= s.ended + TOGETHER
+    if not (is_late and held and is_to_judge(s) and processes.runs(*held)):
+        return None
+    return learned(now, s, {CLOSED: s.ended})
 
 
 def is_another(process: Process, heard: float) -> bool:
@@ -98,9 +121,10 @@ def reports(s: Session, clock: Clock, generation: str) -> Iterator[tuple[int, Re
         if not (started or processes.is_alive(pid)):
             continue  # never seen alive from here, such as in a container: proves nothing
         if not processes.runs(pid, started):
-            yield pid, partial(gone, clock(), pid, started, found=True)
+            yield pid, partial(found_gone, clock(), pid, started)
         else:
-            yield pid, None if process.started else partial(process_seen, clock(), pid, generation)
+            found = partial(process_found, clock(), s, pid, generation)
+            yield pid, None if process.started else found
 
 
 def watch_process(deaths: Deaths, dead: set[tuple[int, str]], pid: int, process: Process) -> None:
@@ -128,30 +152,35 @@ async def observe_process(need: Need, dead: set[tuple[int, str]]) -> None:
             if process.started not in reported and not is_another(process, s.hook_at):
                 # Report once for hooks, which lack the start time, and once with the start time.
                 reported |= {process.started, processes.started_of(pid)}
-                seen = partial(process_seen, need.means.clock(), pid, need.means.generation)
-                need.report(await reach(seen, f"{processes.PROC}/{pid}/environ"))
+                seen = partial(process_found, need.means.clock(), s, pid, need.means.generation)
+                for found in await reach(seen, f"{processes.PROC}/{pid}/environ"):
+                    need.report(found)
         await need.news(CHANGED, DIED)
         died, need.died = need.died, {}
         for ended in died.values():
-            found = (pid, ended) in dead
+            was_dead = (pid, ended) in dead
             dead.discard((pid, ended))
-            need.report(gone(need.means.clock(), pid, ended, found))
+            need.report(gone(need.means.clock(), pid, ended, was_dead))
 
 
-# Report whether the tmux panes of sessions still exist.
+# Report whether the tmux panes of sessions still exist, and in which windows they are.
 
 
 EVERY: Final = 10.0  # seconds between two queries of a server
 
 
 async def observe_panes(need: Need) -> None:
-    """Report which panes of a server's sessions exist, each time that everything is checked."""
+    """Report which panes of a server's sessions exist, and where they are.
+
+    They are looked at when there is a new session, and each time that everything is checked.
+    """
     [socket] = need.want.of
     reported: dict[str, str] = {}  # pane → tty; empty: gone
     topic, asked, every = f"tmux {socket}", -math.inf, EVERY
     while socket.startswith("/"):
-        await need.news(RESCAN)
-        if is_recent(asked, need.means.clock(), every):
+        news = await need.news(JOINED, RESCAN)
+        is_asked = JOINED in news and every == EVERY
+        if is_recent(asked, need.means.clock(), every) and not is_asked:
             continue
         listed, why = await reach(partial(panes_of, socket), socket, PATIENCE)
         now = asked = need.means.clock()
@@ -174,6 +203,23 @@ async def observe_panes(need: Need) -> None:
             once = f"{live[pane].pid if pane in live else before} {need.means.generation}"
             key = f"pane {socket} {pane} {tty or 'gone'} {once}"
             need.report(Evidence(seen.line(now, "pane"), key))
+        for s in need.sessions.values():
+            known = s.facts.get(WINDOW, [])
+            if (window := window_of(s, live.get(s.pane), known)) != known:
+                need.report(learned(now, s, {WINDOW: window}))
+
+
+def window_of(s: Session, pane: Pane | None, known: object) -> object:
+    """Return the window of a session, [] if its pane is that of a program around it.
+
+    While its pane is not there, it is where it was `known` to be.
+    """
+    if pane is None:
+        return known
+    if s.tty != pane.tty if s.tty else s.nvim:
+        return []
+    session, _, index = pane.name.rpartition(".")[0].rpartition(":")
+    return [s.tmux, session, int(index), pane.window_name]
 
 
 def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
@@ -230,6 +276,7 @@ class Observer:
         self._proven: dict[str, set[str]] = {}  # session → tools whose processes were checked
         self._reported: list[tuple[str, int, Sequence[Said], int]] = []  # not taken yet
         self._dead: set[tuple[int, str]] = set()  # processes that ended before they were watched
+        self._ended: dict[str, asyncio.TimerHandle] = {}  # sessions to judge a moment later
         self._is_open = False
 
     def open(self, watch: Watch | None = None, generation: str = "") -> None:
@@ -276,6 +323,8 @@ class Observer:
         """Stop observing."""
         for need in self.needs.values():
             need.close()
+        for timer in self._ended.values():
+            timer.cancel()
         self._rounds.close()
         self.deaths.close()
         self._written.close()
@@ -314,8 +363,22 @@ class Observer:
                 self._attend(s)
                 if early := self._early.pop(sid, None):
                     self.hand_in(sid, *early)
-            elif self._sessions.pop(sid, None) is not None:
+                continue
+            if self._sessions.pop(sid, None) is not None:
                 self._leave(sid)
+            if s is not None and is_to_judge(s):
+                self._judge(s)
+
+    def _judge(self, s: Session) -> None:
+        """Report whether the terminal of a session goes on without it, a moment after its end."""
+        if (timer := self._ended.pop(s.session_id, None)) is not None:
+            timer.cancel()
+        wait = s.ended + TOGETHER - self._clock()
+        if 0 < wait <= TOGETHER:
+            later = asyncio.get_running_loop().call_later(wait, self._judge, s)
+            self._ended[s.session_id] = later
+        elif (found := outlived(self._clock(), s)) is not None:
+            self._means.report(found)
 
     def note_changed(self, sids: Iterable[str]) -> None:
         """Note sessions whose needs may have changed."""

@@ -70,6 +70,7 @@ class ClaudeCode(Agent):
     abilities = NEWEST
     resuming = ("--resume",)
     prompting = ("--",)
+    leaving = frozenset({"prompt_input_exit", "logout"})
     queues = True
     hooks = HooksFile(below_home(".claude", CONFIG), "settings.json")
     without_hooks = (
@@ -143,6 +144,10 @@ class ClaudeCode(Agent):
         settings = self.installer(home, environ)
         printed = settings.printed(settings.version(argv[0]))
         return [SETTINGS_OPTION, json.dumps(json.loads(printed), ensure_ascii=False)]
+
+    def restart(self, s: Session) -> list[str]:
+        argv = self.resume(s.session_id)
+        return ["env", f"{CONFIG}={s.config_dir}", *argv] if argv and s.config_dir else argv
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         from ...system.processes import environment_of, innermost

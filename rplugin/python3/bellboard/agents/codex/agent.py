@@ -86,6 +86,7 @@ class Codex(Agent):
     timeouts = TIMEOUTS
     resuming = ("resume",)
     prompting = ("--",)
+    leaving = frozenset({"other"})  # a hang-up ends it without a word
     without_hooks = SHOWN_IN_PART
     hooks = HooksFile(
         folder=below_home(".codex", "CODEX_HOME"),

@@ -50,7 +50,7 @@ function _shtab_bellboard_using
   test "$_shtab_bellboard_cmdpath" = "$argv"
 end
 
-set -g _shtab_bellboard_commands list status show goto pick stop new answer answers send interrupt wait history explain rules record replay set label name park snooze forget report watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
+set -g _shtab_bellboard_commands list status show goto pick stop new answer answers send interrupt wait restore history explain rules record replay set label name park snooze forget report watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
 set -g _shtab_bellboard_opts_with_value --agent --answer --app --back --ca --cli --client --command --create --creds --digest --dir --field --follow --for --host --id --kind --machine --member --message --minutes --msg --next --notices --on --only --pick --port --progress --repository --session --settings --since --socket --team --timeout --title --width --worktree
 
 complete -c bellboard -e
@@ -125,6 +125,14 @@ complete -c bellboard -n '_shtab_bellboard_using wait' -l any -d 'wait for one s
 complete -c bellboard -n '_shtab_bellboard_using wait' -l timeout -x -d 'give up after that; 0: only look'
 complete -c bellboard -n '_shtab_bellboard_using wait' -l json -d 'print one JSON object per session'
 complete -c bellboard -n '_shtab_bellboard_using wait; and test $_shtab_bellboard_npos -ge 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name, project or worktree that only one session has'
+complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a restore -d 'Open the sessions again that went down with tmux, Neovim or the machine.'
+complete -c bellboard -n '_shtab_bellboard_using restore' -s h -l help -d 'show this help message and exit'
+complete -c bellboard -n '_shtab_bellboard_using restore' -l yes -d 'do not ask'
+complete -c bellboard -n '_shtab_bellboard_using restore' -l list -d 'only list them'
+complete -c bellboard -n '_shtab_bellboard_using restore' -l dismiss -d 'offer these no more'
+complete -c bellboard -n '_shtab_bellboard_using restore' -l json -d 'print JSON; without --yes, only list them'
+complete -c bellboard -n '_shtab_bellboard_using restore' -l neovim -d 'with --yes --json: leave those that were in a Neovim to the one that asks'
+complete -c bellboard -n '_shtab_bellboard_using restore; and test $_shtab_bellboard_npos -ge 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'only these; default: all that went down'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a history -d 'List status changes and answers.'
 complete -c bellboard -n '_shtab_bellboard_using history' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using history' -l since -x -d 'only the last MINUTES minutes'

@@ -33,6 +33,7 @@ _shtab_bellboard_commands() {
     record:'Print a trace for a bug report, without private text.'
     replay:'Replay a trace through the live code.'
     report:'Report the status of the script or shell that runs this.'
+    restore:'Open the sessions again that went down with tmux, Neovim or the machine.'
     rules:'List permission rules that would spare you repeated questions.'
     send:'Put a text into the prompt of a session.'
     serve:'Run the background process without an editor.'
@@ -453,6 +454,19 @@ _shtab_bellboard_report_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bellboard_report_defaults_added=0
 
+_shtab_bellboard_restore_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--yes[do not ask]"
+  "--list[only list them]"
+  "--dismiss[offer these no more]"
+  "--json[print JSON\; without --yes, only list them]"
+  "--neovim[with --yes --json\: leave those that were in a Neovim to the one that asks]"
+  "(*)::only these\; default\: all that went down:_bellboard_sessions"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bellboard_restore_defaults_added=0
+
 _shtab_bellboard_rules_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--json[print one JSON object per line]"
@@ -615,6 +629,7 @@ _shtab_bellboard() {
         record) _arguments -C -s $_shtab_bellboard_record_options ;;
         replay) _arguments -C -s $_shtab_bellboard_replay_options ;;
         report) _arguments -C -s $_shtab_bellboard_report_options ;;
+        restore) _arguments -C -s $_shtab_bellboard_restore_options ;;
         rules) _arguments -C -s $_shtab_bellboard_rules_options ;;
         send) _arguments -C -s $_shtab_bellboard_send_options ;;
         serve) _arguments -C -s $_shtab_bellboard_serve_options ;;

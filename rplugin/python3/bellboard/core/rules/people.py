@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from ..events import AHEAD, Event
 from ..options import Options
-from ..session import Block, Session, is_told_otherwise
+from ..restore import CLOSED
+from ..session import ABSENT, Block, Session, is_told_otherwise
 from ..sources import set_aside
 from . import rule
 from .steps import end, rest
@@ -101,7 +102,10 @@ def learn(s: Session, e: Event, o: Options) -> str | None:
     """Facts to display: repository, branch, ports."""
     if e.cwd and e.cwd != s.cwd:
         return "about a directory that it has left"
-    known = {**s.facts, **{k: v for k, v in e.settings.items() if k != "session_id"}}
+    facts = {k: v for k, v in e.settings.items() if k != "session_id"}
+    if s.turn == ABSENT and facts.keys() != {CLOSED}:
+        return "the session has ended"
+    known = {**s.facts, **facts}
     if known == s.facts:
         return "already known"
     s.facts, s.learned = known, e.t

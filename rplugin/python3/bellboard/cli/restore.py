@@ -1,0 +1,169 @@
+"""The `restore` command: open the sessions again that went down with their terminals."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..core import words
+from .arguments import Args, Subcommands, add, add_session
+from .home import (
+    Problem,
+    find_session,
+    has_terminal,
+    here,
+    opened,
+    print_json,
+    says_yes,
+    verify,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from ..hosting.restore import Lost, Windows
+    from ..hosting.turn import SharedBoard
+
+
+def add_to(commands: Subcommands) -> None:
+    text = "open the sessions again that went down with tmux, Neovim or the machine"
+    made = add(commands, "restore", restore, text)
+    add_session(made, nargs="*", help="only these; default: all that went down")
+    how = made.add_mutually_exclusive_group()
+    how.add_argument("--yes", action="store_true", help="do not ask")
+    how.add_argument("--list", action="store_true", help="only list them")
+    how.add_argument("--dismiss", action="store_true", help="offer these no more")
+    made.add_argument(
+        "--json", action="store_true", help="print JSON; without --yes, only list them"
+    )
+    text = "with --yes --json: leave those that were in a Neovim to the one that asks"
+    made.add_argument("--neovim", action="store_true", help=text)
+
+
+def restore(args: Args) -> int:
+    from ..hosting.restore import Windows
+    from ..screen.terminal import show_lost
+
+    if args.neovim and not (args.yes and args.json):
+        raise Problem("--neovim needs --yes and --json")
+    with opened() as shared:
+        verify(shared)
+        found = chosen(shared, args.session)
+    if args.json and not args.yes:
+        print_json({"v": 1, "t": time.time(), "sessions": [x.record for x in found]})
+        return 0
+    if args.dismiss:
+        settled = settle(found)
+        print(f"{words.amount(len(settled), 'session')} no longer offered")
+        return 0
+    windows = Windows(found, os.environ)
+    found = [x if is_left(x, args) else windows.placed(x) for x in found]
+    able = [x for x in found if not x.why]
+    if not args.json:
+        show_lost(found, time.time())
+    if args.list or not (able or args.json):
+        return 0
+    if not args.yes:
+        if not has_terminal():
+            raise Problem("nothing was restored, as nobody can be asked here; give --yes")
+        if not says_yes(question(len(able))):
+            print("Nothing was restored; `bellboard restore --dismiss` offers these no more.")
+            return 1
+    return open_all(found, windows, args)
+
+
+def is_left(x: Lost, args: Args) -> bool:
+    """Return whether a session is left to the Neovim that asks: it was in no tmux window."""
+    return bool(args.neovim) and x.place.kind != "tmux"
+
+
+def question(count: int) -> str:
+    return f"Restore {'this session' if count == 1 else f'these {count} sessions'}?"
+
+
+def chosen(shared: SharedBoard, named: Sequence[str]) -> list[Lost]:
+    """Return the sessions that went down, or those of them that are named."""
+    from ..hosting.restore import lost
+    from ..storage.store import SPACE
+    from ..system.processes import own_space
+
+    if (known := shared.store.option(SPACE)) and own_space() and known != own_space():
+        raise Problem("the processes of sessions cannot be seen from in here; run it outside")
+    found = lost(shared.board.sessions, os.environ, time.time())
+    if not named:
+        return found
+    ids = {find_session(shared, name) for name in named}
+    if missing := ids - {x.session_id for x in found}:
+        raise Problem(f"{', '.join(sorted(missing))}: did not go down, or was restored since")
+    return [x for x in found if x.session_id in ids]
+
+
+def settle(some: Sequence[Lost]) -> set[str]:
+    """Offer sessions no more; return those of them that were still offered.
+
+    Of two commands at once, each gets its own.
+    """
+    from ..core.restore import CLOSED
+    from ..hosting.restore import lost
+    from ..system.locks import Held, locked
+
+    ids = {x.session_id for x in some}
+    try:
+        with locked(here() / "restore.lock"):
+            with opened() as shared:
+                now = time.time()
+                still = {x.session_id for x in lost(shared.board.sessions, os.environ, now)} & ids
+                write(shared, {sid: shared.board.sessions[sid].ended for sid in still})
+            with opened() as shared:
+                facts = {sid: shared.board.sessions[sid].facts for sid in still}
+            return {sid for sid in still if facts[sid].get(CLOSED)}
+    except Held as e:
+        raise Problem(str(e)) from None
+
+
+def write(shared: SharedBoard, closed: Mapping[str, float]) -> None:
+    """Report of sessions after which end there is nothing to restore; 0: there is after all."""
+    from ..core.evidence import learned
+    from ..core.restore import CLOSED
+
+    for sid, end in closed.items():
+        evidence = learned(time.time(), shared.board.sessions[sid], {CLOSED: end})
+        try:
+            shared.spool.write(evidence.line)
+        except OSError as e:
+            raise Problem(f"cannot write to {shared.spool.new}: {e.strerror}") from None
+
+
+def open_all(found: Sequence[Lost], windows: Windows, args: Args) -> int:
+    """Open the sessions that can be, and report what became of each."""
+    from ..system.failures import Declined
+
+    claimed = settle([x for x in found if not x.why])
+    done: dict[str, list[Lost]] = {"restored": [], "open": [], "failed": []}
+    wrong = 0
+    for x in found:
+        if x.why:
+            done["failed"].append(x)
+        elif x.session_id not in claimed:
+            done["failed"].append(x._replace(why="another command has just restored it"))
+        elif is_left(x, args):
+            done["open"].append(x)
+        else:
+            try:
+                windows.open(x)
+            except Declined as e:
+                done["failed"].append(x._replace(why=str(e)))
+                wrong += 1
+                with opened() as shared:
+                    write(shared, {x.session_id: 0.0})
+            else:
+                done["restored"].append(x)
+    if args.json:
+        print_json({"v": 1, **{key: [x.record for x in some] for key, some in done.items()}})
+    else:
+        print(f"{words.amount(len(done['restored']), 'session')} restored")
+        for x in done["failed"]:
+            if x not in found:  # else the list has said why
+                warn(f"{words.project(x.shown)}: {x.why}")
+    return 1 if wrong else 0
