@@ -10,7 +10,7 @@ from typing import Any
 
 from bellboard.core import feed
 from bellboard.core.row import Row
-from rig import warm
+from rig import schema, warm
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
 
@@ -89,6 +89,8 @@ class Reader:
     def _read(self) -> None:
         with os.fdopen(os.dup(self._told), "rb") as stream:
             for raw in stream:
+                if raw.startswith(b"{"):
+                    schema.check_line("feed", raw)
                 self._take(feed.read(raw))
 
     def _take(self, line: feed.Line | None) -> None:

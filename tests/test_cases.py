@@ -13,12 +13,12 @@ machine may lead it.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 
 import pytest
 
 from playback import TRACES, Line, encoded, play, read_lines
+from rig import warm
 
 SOURCES = ("cases", "more", "owners", "late", "clis", "documented", "reports", "ranks")
 CASES = [case for name in SOURCES for case in read_lines(TRACES / f"{name}.jsonl")]
@@ -72,12 +72,10 @@ def test_case(id: str) -> None:
 @pytest.mark.parametrize("id", ["P26", "X06", "N24"])
 def test_bellboard_replay_runs_the_same_code(id: str) -> None:
     case = BY_ID[id]
-    told = subprocess.run(
-        [sys.executable, "-m", "bellboard", "replay", "--json"],
-        input=b"\n".join(encoded(case["trace"])),
-        capture_output=True,
-        check=True,
-    )
+    trace = b"\n".join(encoded(case["trace"])).decode()
+    told = warm.run(["-m", "bellboard", "replay", "--json"], env=os.environ, input=trace)
     *changes, last = (json.loads(x) for x in told.stdout.splitlines())
-    assert (changes, last["sessions"]) == play(case["trace"])
+    played, at_end = play(case["trace"])
+    assert changes == [{"v": 1, **change} for change in played]
+    assert last["sessions"] == at_end
     verify(case, changes, last["sessions"])

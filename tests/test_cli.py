@@ -189,7 +189,7 @@ def test_history_and_explain_agree(shell: Shell) -> None:
     told = [json.loads(x) for x in shell.bellboard("history", "--json").stdout.splitlines()]
     steps = [(c["from"], c["to"]) for c in told if c["session_id"] == "a1"]
     assert steps == [(None, "idle"), ("idle", "working"), ("working", "blocked")]
-    assert list(told[0]) == ["t", "session_id", "from", "to", "rule", "why"]
+    assert list(told[0]) == ["v", "t", "session_id", "from", "to", "rule", "why"]
     shown = re.sub(r"\d\d:\d\d:\d\d", "00:00:00", shell.bellboard("history", "a1").stdout)
     lines = [line for line in shown.splitlines() if "→" in line]  # at midnight, of two days
     assert [line.split("  ")[:3] for line in lines] == [

@@ -14,6 +14,7 @@ from typing import IO, Any
 import pytest
 
 from bellboard.system.processes import started_of
+from rig import schema
 from rig import tmux as tmuxes
 from rig.waiting import PATIENCE, eventually
 from shell import Shell, fill
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.files
 
 def read_line(stream: IO[str] | None) -> Any:
     assert stream is not None
-    return json.loads(stream.readline())
+    line = stream.readline()
+    schema.check_line("watch", line)
+    return json.loads(line)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -14,6 +14,7 @@ import golden
 from golden import outcome, program
 from golden.day import day
 from golden.player import decoded
+from rig import warm
 
 HERE = Path(__file__).parent
 ELSEWHERE = {"TZ": "Asia/Kathmandu", "HOME": "/nowhere", "COLUMNS": "33", "LC_ALL": "C"}
@@ -44,16 +45,11 @@ def test_the_golden_day_is_the_same_everywhere() -> None:
 def test_bellboard_replay_prints_the_golden_day() -> None:
     """From the decoded events, as they are in the log, with the program that users run."""
     events = [program.line_of(event) for _, some in decoded(day()) for event in some]
-    told = subprocess.run(
-        [sys.executable, "-m", "bellboard", "replay", "--json"],
-        input="\n".join(map(json.dumps, events)),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    trace = "\n".join(map(json.dumps, events))
+    told = warm.run(["-m", "bellboard", "replay", "--json"], env=os.environ, input=trace)
     *changes, _ = told.stdout.splitlines()
     kept = ["{" + line.partition("{")[2] for line in outcome.read()["transitions"]]
-    assert [*map(json.loads, kept)] == [*map(json.loads, changes)]
+    assert [{"v": 1, **json.loads(line)} for line in kept] == [*map(json.loads, changes)]
 
 
 @pytest.mark.pure

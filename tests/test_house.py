@@ -25,8 +25,8 @@ pytestmark = pytest.mark.house
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "rplugin/python3/bellboard"
 README = (ROOT / "README.md").read_text()
-#: Lines of help, all in all: what a user reads in an evening, and 180 for who writes scripts.
-MOST_HELP = 1470 + 180
+#: Lines of help, all in all: what a user reads in an evening, and 250 for who writes scripts.
+MOST_HELP = 1470 + 250
 PAGES = {path: path.read_text() for path in sorted((ROOT / "doc").glob("*.txt"))}
 MANUAL = "".join(PAGES.values())
 TAGS = set(re.findall(r"(?<!\S)\*(\S+)\*(?!\S)", MANUAL))

@@ -99,9 +99,12 @@
 ---@field team? string[] sessions that work for it
 ---@field prompts? string[] the newest, if they are kept
 ---@field ports? integer[] that it listens on
+---@field pull_request? string `#12`
 ---@field pull_request_state? string
 ---@field pull_request_url? string
 ---@field terminal_program? string
+---@field through? string what it runs behind, such as ssh, if only its terminal shows it
+---@field board? string the board that reports it through its terminal, if that is another one
 ---@field ssh? string
 ---@field snoozed_until? number
 ---@field submitted? number when a prompt was submitted from here that has not begun a turn yet

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import bellboard
+from rig import schema
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 #: Modules besides ours that hosts and commands import, sometimes late.
@@ -124,6 +125,8 @@ def run(
         for file in (out, err):
             file.seek(0)
             texts.append(file.read().decode())
+        if argv[:2] == ["-m", "bellboard"]:
+            schema.check(argv[2:], texts[0])
         return subprocess.CompletedProcess(argv, code, *texts)
 
 

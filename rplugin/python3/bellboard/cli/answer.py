@@ -96,7 +96,7 @@ def answer(args: Args) -> int:
     except Problem as e:
         if not args.json:
             raise
-        print_json({"v": 1, "ok": False, "why": str(e)})
+        print_json({"ok": False, "why": str(e)})
         return 1
 
 
@@ -188,7 +188,7 @@ def split_name(given: str, option: str, known: Mapping[str, object]) -> tuple[st
 def show_request(args: Args, session: Published, request: Reply) -> int:
     """Print a request, its choices and its digest."""
     if args.json:
-        print_json({"v": 1, "request": request})
+        print_json({"request": request})
         return 0
     from ..core import words
     from ..screen import request as requests
@@ -204,7 +204,7 @@ def report(args: Args, session: Published, reply: Reply) -> int:
     from ..core import words
 
     if args.json:
-        print_json({"v": 1, **reply})
+        print_json(reply)
     elif not reply["ok"]:
         raise Problem(f"{words.project(session)} was not answered: {reply['why']}")
     elif reply["outcome"] != "taken":

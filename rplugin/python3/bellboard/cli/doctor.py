@@ -21,7 +21,7 @@ def examine(args: Args) -> int:
     well = is_well(facts)
     if args.json:
         listed = [fact._asdict() for fact in facts]
-        print_json({"v": 1, "version": VERSION, "well": well, "facts": listed})
+        print_json({"version": VERSION, "well": well, "facts": listed})
     else:
         from ..screen.terminal import show_facts
 

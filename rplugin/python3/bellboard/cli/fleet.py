@@ -226,7 +226,7 @@ def status(args: Args) -> int | None:
     )
     notes = sorted({*said, why} - {""})
     if args.json:
-        where = {"v": 1, "url": j.url, "team": j.team, "machine": j.machine}
+        where = {"url": j.url, "team": j.team, "machine": j.machine}
         print_json({**where, "machines": found, "notes": notes})
     else:
         print(f"{j.team} at {j.url}; this machine is {j.machine}: {_does(j)}")

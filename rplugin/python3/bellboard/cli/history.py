@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .arguments import Args, Subcommands, add, add_session, filled, minutes
-from .home import Problem, find_session, opened, print_json, verify, warn
+from .home import Problem, find_session, opened, print_json, print_line, verify, warn
 
 if TYPE_CHECKING:
     from ..core.board import Board
@@ -177,7 +177,7 @@ def record_trace(args: Args) -> None:
             only |= {row.session_id for row in log if row.event.clock >= since} - {""}
         options = shared.store.option("config")
     for line in trace_of(span(log, only, options), private=not args.full):
-        print_json(line)
+        print_line(line)
 
 
 def replay_trace(args: Args) -> int:

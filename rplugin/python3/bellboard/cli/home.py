@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..hosting.turn import SharedBoard
 
 
+SCHEMA: Final = 1  # the version of what `--json` prints: another one may lack fields of this one
 PATIENCE = 4.0  # seconds to wait for another process to fold, which takes milliseconds
 OFTEN = 2.0  # seconds between two looks for a status bar
 GLANCE = 0.25  # seconds to check an address; it takes 0.1 ms unless its folder hangs
@@ -305,7 +306,12 @@ def with_pane_names(some: Sequence[Published]) -> list[Published]:
     return [{**p, "pane_name": names.get(p["session_id"], "")} for p in some]
 
 
-def print_json(value: object) -> None:
+def print_json(fields: Mapping[str, object]) -> None:
+    """Print an object for programs, as doc/bellboard.schema.json describes it."""
+    print_line({"v": SCHEMA, **fields})
+
+
+def print_line(value: object) -> None:
     """Print one line of JSON: always UTF-8, and free of terminal escapes."""
     from ..core.text import as_json
     from ..core.untrusted import encoded

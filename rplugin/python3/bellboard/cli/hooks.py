@@ -124,7 +124,7 @@ def check_hooks(args: Args) -> int:
     from ..agents.registry import installable
 
     if args.json and args.agent and (cli := agent_named(args.agent)).hooks is None:
-        print_json({"v": 1, "agents": [_about(cli, None)]})
+        print_json({"agents": [_about(cli, None)]})
         return 0
     named = args.agent or args.all or _is_one_file(args)
     installers = [_installer(cli) for cli in installable()]
@@ -146,7 +146,7 @@ def check_hooks(args: Args) -> int:
         is_well &= not any(state.obstacles for state in states)
         runs_script |= any(state.is_complete for state in states)
     if args.json:
-        print_json({"v": 1, "agents": agents})
+        print_json({"agents": agents})
         return 0
     if not targets:
         print(_found_none())

@@ -99,7 +99,7 @@ def show_machines(args: Args) -> None:
         row["by"] = "vim.g.bellboard" if name in known.nvim else "bellboard machine add"
         rows.append({**row, "up": link.up, "since": link.since, "why": link.why} if link else row)
     if args.json:
-        print_json({"v": 1, "machines": rows})
+        print_json({"machines": rows})
         return
     if not rows:
         print("no machines yet; add one: bellboard machine add dev -- ssh dev")

@@ -74,7 +74,7 @@ class Start(NamedTuple):
 
     def facts(self) -> dict[str, object]:
         """Return it for programs."""
-        known = {"v": 1, "agent": self.agent.key, "command": self.command}
+        known: dict[str, object] = {"agent": self.agent.key, "command": self.command}
         known |= {"directory": self.directory, "notes": self.notes}
         if self.worktree is not None:
             known |= {"worktree": self.worktree.name, "branch": self.worktree.branch}

@@ -50,7 +50,7 @@ def _do(args: Args, what: str, makes_sense: Callable[[Published], bool], **given
         runner = Runner(shared, f"a shell, process {os.getppid()}")
         reply = runner.do(what, {"session_id": sid, **given})
     if args.json:
-        print_json({"v": 1, **reply})
+        print_json(reply)
     elif not reply["ok"]:
         raise Problem(f"{args.session}: {reply['why']}")
     elif reply["outcome"] == "nothing":

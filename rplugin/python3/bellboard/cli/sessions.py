@@ -69,7 +69,7 @@ def list_sessions(args: Args) -> None:
     if args.json:
         from ..core.words import worded
 
-        print_json({"v": 1, "t": now, "sessions": [worded(p) for p in sessions]})
+        print_json({"t": now, "sessions": [worded(p) for p in sessions]})
         return
     from ..screen import terminal
 
@@ -108,7 +108,7 @@ def list_ended(args: Args) -> None:
     if args.json:
         from ..core.words import worded_ended
 
-        print_json({"v": 1, "t": time.time(), "ended": [worded_ended(p) for p in there]})
+        print_json({"t": time.time(), "ended": [worded_ended(p) for p in there]})
         return
     from ..screen import terminal
 
@@ -182,7 +182,7 @@ def show_turn(args: Args) -> int:
         p = next((p for p in listed(shared) if p["session_id"] == sid), {})
         reply = Runner(shared, "").do("turn", {"session_id": sid})
     if args.json:
-        print_json({"v": 1, **reply})
+        print_json(reply)
     elif not reply["ok"]:
         raise Problem(f"{words.project(p) or args.session}: {reply['why']}")
     else:

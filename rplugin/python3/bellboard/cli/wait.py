@@ -214,7 +214,7 @@ class Waiting:
 
         sid = p["session_id"] if p else sid
         if self._args.json:
-            line = {"v": 1, "t": time.time(), "outcome": outcome, "status": status}
+            line = {"t": time.time(), "outcome": outcome, "status": status}
             line |= {"called": called, "session_id": sid, "session": words.worded(p) if p else None}
             print_json({key: value for key, value in line.items() if value not in ("", None)})
             sys.stdout.flush()
