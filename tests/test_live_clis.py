@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -16,13 +19,18 @@ from live.published import Published
 from live.report import Row, missed
 from live.screens import STANDS, ScreenStage, judged_by_screens
 from live.stage import How
-from live.stands import CODEX, COPILOT, OPENCODE, PI, QWEN, SPEAKING, Stand
-from rig import codex, opencode
+from live.stands import CODEX, COPILOT, OPENCODE, PI, QWEN, SPEAKING, Settings, Stand
+from rig import agent, claude_code, codex, opencode
+from rig.api import Api
+from rig.cache import CHECKOUT
 from rig.fixtures import VERSIONS
 from rig.home import Home
+from rig.loopback import Watch
+from rig.model import Model
 from rig.tmux import Server
 from rig.waiting import eventually, rest
 
+PACKAGES = CHECKOUT / "rplugin/python3"
 FIRST, SECOND = "%0", "%1"
 
 
@@ -267,3 +275,59 @@ def test_a_bar_is_missed_by_a_wrong_time_a_slow_change_or_a_scene_that_was_not_p
     assert missed(rows, QWEN.agrees) == slow
     failed = Row("text", "AssertionError: it was late\n...")
     assert missed([failed], CODEX.agrees) == ["text: AssertionError: it was late"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.live
+@pytest.mark.smoke
+def test_the_script_of_the_help_runs_as_it_stands(home: Home, api: Api, watch: Watch) -> None:
+    """Claude Code twice and Codex once, each in a worktree; without a terminal, tmux or host."""
+    page = (CHECKOUT / "doc/bellboard-scripts.txt").read_text()
+    found = re.search(r"Three agents at once[^>]*>\n\n(.*?)<\n", page, re.DOTALL)
+    assert found is not None
+    script = home.root / "three.sh"
+    script.write_text(textwrap.dedent(found[1]))
+    model = Model()
+    watch.old = True  # Codex asks for news; what the trap caught has reached nobody
+    env = agent.prepare(home, api, watch).env
+    env |= {**CODEX.settings(Settings(home, model, True)), "PYTHONPATH": str(PACKAGES)}
+    trusting = ["--dangerously-bypass-hook-trust", "--no-daemon"]  # who runs it has trusted them
+    for name, argv in {
+        "claude": [str(claude_code.executable())],
+        "codex": [*CODEX.fetch(), *trusting],
+        "bellboard": [sys.executable, "-m", "bellboard"],
+    }.items():
+        (home.bin / name).write_text(f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
+        (home.bin / name).chmod(0o755)
+    home.file("x.txt", "x\n")
+
+    def run(*argv: str) -> str:
+        how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+        done = subprocess.run(argv, cwd=home.project, env=env, check=False, **how)
+        assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
+        return str(done.stdout)
+
+    names = ("parser", "docs", "tests")
+    try:
+        run("git", "init", "-q", "-b", "main")
+        run("git", "add", ".")
+        run("git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+        run("bellboard", "hooks", "install", "--yes", "--agent", "codex")
+        printed = run("sh", "-e", str(script))
+        ids, rest = printed[: printed.index("== parser")].splitlines(), printed.split("== ")[1:]
+        assert [line.split()[1] for line in ids[3:]] == ["completed"] * 3
+        assert {line.split()[0] for line in ids[3:]} == set(ids[:3])
+        assert [part.split()[0] for part in rest] == [*names]
+        for part, prompt in zip(
+            rest, ("Report the line", "Bring the docs", "Find slow"), strict=True
+        ):
+            assert f"> {prompt}" in part
+        for name in names:
+            run("bellboard", "stop", name)
+        eventually(lambda: json.loads(run("bellboard", "list", "--json"))["sessions"] == [])
+        for name in names:
+            run("git", "worktree", "remove", f"../project.worktrees/{name}")
+        assert len(run("git", "worktree", "list").splitlines()) == 1
+    finally:
+        subprocess.run(["tmux", "kill-server"], env=env, capture_output=True, check=False)
+        model.close()

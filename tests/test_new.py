@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.registry import STARTABLE, agent_of
+from rig import schema
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
@@ -72,6 +73,7 @@ def new(shell: Shell, *words: str, code: int = 0, **env: str) -> tuple[str, str]
     )
     assert done.returncode == code, done.stderr or done.stdout
     assert "Traceback" not in done.stderr
+    schema.check(["new", *words], done.stdout)
     return done.stdout.strip(), done.stderr.strip()
 
 
