@@ -220,7 +220,7 @@ class Waiting:
             sys.stdout.flush()
         elif outcome == "reached":
             _, text = words.doing(p) if p else ("", "")
-            named = words.project(p) if p else words.plain(called)
+            named = _named(p) if p else words.plain(called)
             print(f"{words.plain(sid)} {status} {named}{f': {text}' if text else ''}", flush=True)
         elif sid:  # of the others, it was said that none matches
             warn(f"{called} has ended" if outcome == "gone" else f"{called} is still {status}")
@@ -236,6 +236,14 @@ def reached(p: Published | None, last: Transition | None) -> tuple[str, ...]:
     if p["status"] == "idle" and last is not None and last.after == "idle" and last.before in SEEN:
         return ("idle", last.before)
     return (p["status"],)
+
+
+def _named(p: Published) -> str:
+    """Return the project of a session, and the name that it has within that, if it has one."""
+    from ..core import words
+
+    own = words.plain(p.get("name") or p.get("worktree"))
+    return " ".join(dict.fromkeys(filter(None, (words.project(p), own))))
 
 
 def _now(shared: SharedBoard, sid: str) -> Session | None:
