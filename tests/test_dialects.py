@@ -273,3 +273,44 @@ def test_no_entry_that_says_something_is_skipped_unread() -> None:
             dialect, raw = agent_of(said["agent"]), json.dumps(said["entry"]).encode()
             if dialect.entry("s1", said["entry"], 1.0, 1.0).kind != "note":
                 assert not dialect.is_noise(raw), raw
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n*** Add File: /srv/b.py\n*** End Patch"
+#: Agent, event, and what it says of a tool → the files that the tool is about to change.
+WRITES = {
+    "an edit": (
+        "claude",
+        "PreToolUse",
+        {"tool_name": "Edit", "tool_input": {"file_path": "/a.py"}},
+    ),
+    "a notebook": (
+        "claude",
+        "PreToolUse",
+        {"tool_name": "NotebookEdit", "tool_input": {"notebook_path": "/a.py"}},
+    ),
+    "a question": (
+        "claude",
+        "PermissionRequest",
+        {"tool_name": "Write", "tool_input": {"file_path": "/a.py", "content": ""}},
+    ),
+    "a patch": (
+        "codex",
+        "PreToolUse",
+        {"tool_name": "apply_patch", "tool_input": {"command": PATCH}, "cwd": "/srv"},
+    ),
+    "a call": ("opencode", "tool.execute.before", {"tool": "edit", "args": {"filePath": "/a.py"}}),
+    "a read": ("claude", "PreToolUse", {"tool_name": "Read", "tool_input": {"file_path": "/a.py"}}),
+    "no path": ("claude", "PreToolUse", {"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}),
+}
+CHANGED = {"a patch": ("/srv/a.py", "/srv/b.py"), "a read": (), "no path": ()}
+
+
+@pytest.mark.parametrize("case", WRITES)
+def test_files_that_a_tool_is_about_to_change_are_known(case: str) -> None:
+    """By their whole paths, to warn of unsaved changes."""
+    agent, name, given = WRITES[case]
+    about = {"session_id": "s1", "hook_event_name": name, "sessionID": "s1", "type": name}
+    payload = json.dumps({**about, **given, "properties": {"sessionID": "s1", **given}}).encode()
+    event = decoded(agent_of(agent), payload, name)
+    assert event.kind in ("tool", "request")
+    assert event.writes == CHANGED.get(case, ("/a.py",))

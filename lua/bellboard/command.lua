@@ -241,6 +241,14 @@ M.subcommands = {
     complete = first({ 'on', 'off' }),
   },
   {
+    'diff',
+    '',
+    desc = 'Compare your unsaved changes of a file with what an agent writes: |bellboard-unsaved|.',
+    run = function()
+      require('bellboard.answer').compare()
+    end,
+  },
+  {
     'dismiss',
     '',
     desc = 'Close the |bellboard-float| of this Neovim until another session is blocked. Mutes nothing.',

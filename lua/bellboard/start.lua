@@ -65,7 +65,11 @@ M.attach = function()
     pick = function()
       require('bellboard.picker').open()
     end,
+    compare = function(change)
+      require('bellboard.answer').compare(change)
+    end,
   })
+  require('bellboard.unsaved').attach(require('bellboard.float').update)
   require('bellboard.statusline').attach()
   require('bellboard.report.focus').attach()
   require('bellboard.report.screens').attach()

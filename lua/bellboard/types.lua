@@ -120,6 +120,7 @@
 ---@field transcript? string
 ---@field updated? number
 ---@field edited? table<string, number> files that its tools changed last, and when
+---@field writes? string[] files that its tools are about to change
 ---@field progress? string how far it is, as it reports itself: `40%`
 ---@field source? string what shows its status
 ---@field own_report? { status?: string, differed?: integer, seconds?: number }

@@ -1,10 +1,12 @@
 -- Answer the requests of sessions, from where you are: in a view, or by a function.
+local diff = require('bellboard.answer.diff')
 local host = require('bellboard.process.talk')
 local mark = require('bellboard.session_edit')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local requests = require('bellboard.answer.request')
 local sessions = require('bellboard.sessions')
+local unsaved = require('bellboard.unsaved')
 local view = require('bellboard.answer.keys')
 
 local M = {}
@@ -80,6 +82,35 @@ M.to = function(id, otherwise, answered)
     message.info('cannot answer: ' .. host.outdated())
   else
     show(session, otherwise, answered)
+  end
+end
+
+--- Compare unsaved changes of a file with what an agent has written, or asks to write.
+---@param change? bellboard.Unsaved default: of the current buffer, else the newest
+M.compare = function(change)
+  local list, buf = unsaved.list(), vim.api.nvim_get_current_buf()
+  change = change or vim.iter(list):find(function(each)
+    return each.buf == buf
+  end) or list[1]
+  if not change then
+    return message.info('no agent changes a file with unsaved changes')
+  end
+  local session = sessions.get(change.session_id)
+  ---@param request bellboard.Request|nil
+  local function open(request)
+    local asked = vim.iter(request and request.parts or {}):find(function(part)
+      return part.path == change.path
+    end)
+    moment.when('open', function()
+      diff.open(asked or { kind = 'file', path = change.path }, true, function()
+        return true
+      end)
+    end)
+  end
+  if session and session.status == 'blocked' and change.writes then
+    requests.get(session, nil, open)
+  else
+    open()
   end
 end
 

@@ -5,6 +5,7 @@ local config = require('bellboard.config')
 local place = require('bellboard.place')
 local requests = require('bellboard.answer.request')
 local sessions = require('bellboard.sessions')
+local unsaved = require('bellboard.unsaved')
 
 local M = {}
 
@@ -618,6 +619,11 @@ M.of = function(open, width, is_ready, title)
   end
   add_text(rows, title, width, 'BellboardHeading')
   add_text(rows, asker(session, request), width, 'BellboardDim')
+  for _, change in ipairs(unsaved.list()) do
+    if change.session_id == session.session_id then
+      add_text(rows, unsaved.words(change, width), width, 'BellboardStatus')
+    end
+  end
   for _, part in ipairs(request.parts or {}) do
     rows[#rows + 1] = plain('')
     M.part(part, width, rows)

@@ -1,5 +1,6 @@
--- The float that lists the blocked sessions: in full for a while after one was blocked, then in one
--- line, unless the statusline says the same. It makes room for whatever else is on the screen.
+-- The float that lists the blocked sessions, and files that a session changes while the user has
+-- unsaved changes of them: in full for a while after one came, then in one line, unless the
+-- statusline says the same. It makes room for whatever else is on the screen.
 local calls = require('bellboard.float.lines')
 local canvas = require('bellboard.canvas')
 local cells = require('bellboard.text')
@@ -9,6 +10,7 @@ local highlight = require('bellboard.highlight')
 local moment = require('bellboard.moment')
 local sessions = require('bellboard.sessions')
 local statusline = require('bellboard.statusline')
+local unsaved = require('bellboard.unsaved')
 local window = require('bellboard.window')
 
 local M = {}
@@ -67,6 +69,7 @@ end
 ---@field answer fun(id: string) show what a session asks
 ---@field go fun(id: string) go to a session
 ---@field pick fun() choose one of all
+---@field compare fun(change: bellboard.Unsaved) show what differs
 
 ---@type bellboard.FloatActs
 local on
@@ -90,6 +93,8 @@ local function choose(form, row, answers)
   leave(function()
     if not form then
       return
+    elseif form.changes and form.changes[row] then
+      on.compare(form.changes[row])
     elseif form.ids[row] then
       local act = answers and on.answer or on.go
       act(form.ids[row])
@@ -231,12 +236,18 @@ local function close()
   hide()
 end
 
---- The session that was blocked last, and whether that is news since the last call.
+--- The session that was blocked last, and whether anything is news since the last call.
 ---@param calling bellboard.Session[]
----@return bellboard.Session newest
+---@param changes bellboard.Unsaved[]
+---@return bellboard.Session|nil newest
 ---@return boolean is_new
-local function listen(calling)
+local function listen(calling, changes)
   local newest, is_new, now = calling[1], false, {}
+  for _, change in ipairs(changes) do
+    local key = ('%s %s %s'):format(change.session_id, change.since, change.path)
+    is_new = is_new or not known[key]
+    now[key] = true
+  end
   for _, session in ipairs(calling) do
     local key = ('%s %s'):format(session.session_id, session.asked_at or session.since)
     is_new = is_new or not known[key]
@@ -264,16 +275,17 @@ M.unfold = function()
   M.update()
 end
 
---- Show the blocked sessions; close the float if there are none, or if they are out of date.
+--- Show the blocked sessions and the changed files; close the float if there are none, or if they
+--- are out of date.
 M.update = function()
   local enabled = config.get().float.enabled and not sessions.stale()
-  local calling = enabled and sessions.calling() or {}
-  if #calling == 0 then
+  local calling, changes = enabled and sessions.calling() or {}, enabled and unsaved.list() or {}
+  if #calling + #changes == 0 then
     return close()
   elseif not next(known) then
     follow()
   end
-  local newest, is_new = listen(calling)
+  local newest, is_new = listen(calling, changes)
   if is_new then
     return M.unfold()
   end
@@ -282,18 +294,20 @@ M.update = function()
     hidden = 'dismissed until another session is blocked'
   elseif not has_room() then
     hidden = ('the screen is smaller than %dx%d'):format(calls.LEAST_COLUMNS, calls.LEAST_LINES)
-  elseif short and statusline.is_used() then
+  elseif short and statusline.is_used() and #changes == 0 then
     hidden = 'the statusline says it'
   else
-    forms[1] = not short and calls.in_full(calling, newest) or nil
-    forms[#forms + 1] = not statusline.is_used() and calls.in_short(calling) or nil
+    forms[1] = not short and calls.in_full(calling, newest, changes) or nil
+    forms[#forms + 1] = #changes > 0 and calls.of_change(changes[1])
+      or not statusline.is_used() and calls.in_short(calling)
+      or nil
   end
   arrange()
 end
 
 --- Close the float until another session is blocked.
 M.dismiss = function()
-  dismissed = #sessions.calling() > 0
+  dismissed = #sessions.calling() + #unsaved.list() > 0
   M.update()
 end
 
@@ -329,7 +343,7 @@ M.status = function()
     why = '`float.enabled` is false'
   elseif sessions.stale() then
     why = 'the sessions are out of date'
-  elseif listed == 0 then
+  elseif listed + #unsaved.list() == 0 then
     why = unlisted()
   end
   return 'not shown: ' .. why

@@ -5,6 +5,7 @@ local config = require('bellboard.config')
 local line = require('bellboard.line')
 local sessions = require('bellboard.sessions')
 local style = require('bellboard.highlight')
+local unsaved = require('bellboard.unsaved')
 
 local M = {}
 
@@ -18,10 +19,13 @@ local FOOTERS = {
   ' :ClaudeSessions answer · next ',
   ' :ClaudeSessions answer ',
 }
+--- While nothing is blocked, and files with unsaved changes are listed.
+local UNSAVED = { ' :ClaudeSessions diff · dismiss ', ' :ClaudeSessions diff ' }
 
 ---@class bellboard.Form a way to show them
 ---@field lines bellboard.Chunk[][]
 ---@field ids (string|nil)[] the session of each line, if it belongs to one
+---@field changes? table<integer, bellboard.Unsaved> line → the file that it is about
 ---@field width integer without the border
 ---@field title? bellboard.Chunk[] of the border, if it has one
 ---@field footer? bellboard.Chunk[]
@@ -50,9 +54,10 @@ end
 
 --- The columns, at most this wide; no wider than the lines need.
 ---@param calling bellboard.Session[]
+---@param changes bellboard.Unsaved[]
 ---@param most integer
 ---@return bellboard.Layout
-local function laid(calling, most)
+local function laid(calling, changes, most)
   local groups, among = { { mixed = true, sessions = calling } }, neighbors(calling)
   local function fitting(width, stretch)
     return line.layout(groups, width - 1, { among = among, word = true, stretch = stretch })
@@ -60,6 +65,9 @@ local function laid(calling, most)
   local width = math.max(cells.width(FOOTERS[2]), line.used(fitting(most)) + 1)
   for _, session in ipairs(calling) do
     width = math.max(width, cells.width(asks(session)) + 4)
+  end
+  for _, change in ipairs(changes) do
+    width = math.max(width, cells.width(unsaved.words(change, most)) + 2)
   end
   return fitting(math.min(most, width), true)
 end
@@ -79,12 +87,13 @@ end
 
 --- The full form, with a border.
 ---@param calling bellboard.Session[]
----@param newest bellboard.Session the one that was blocked last
+---@param newest bellboard.Session|nil the one that was blocked last
+---@param changes bellboard.Unsaved[]
 ---@return bellboard.Form
-M.in_full = function(calling, newest)
-  local layout = laid(calling, math.min(config.get().float.width, vim.o.columns - 4))
+M.in_full = function(calling, newest, changes)
+  local layout = laid(calling, changes, math.min(config.get().float.width, vim.o.columns - 4))
   local width = layout.width + 1
-  local lines, ids, some = {}, {}, chosen(calling, newest)
+  local lines, ids, some, about = {}, {}, chosen(calling, newest), {}
   local function add(chunks, session)
     lines[#lines + 1], ids[#lines + 1] = chunks, session.session_id
   end
@@ -99,17 +108,34 @@ M.in_full = function(calling, newest)
   if #some < #calling then
     lines[#lines + 1] = { { ('   and %d more'):format(#calling - #some), 'BellboardDim' } }
   end
+  for nth, change in ipairs(changes) do
+    if nth <= config.get().float.max_sessions then
+      lines[#lines + 1] = { { ' ' .. unsaved.words(change, width - 2), 'BellboardStatus' } }
+      about[#lines] = change
+    end
+  end
   local title = (' %d need%s you '):format(#calling, #calling == 1 and 's' or '')
-  local keys = vim.iter(FOOTERS):find(function(footer)
+  title = #calling > 0 and title or ' unsaved changes '
+  local keys = vim.iter(#calling > 0 and FOOTERS or UNSAVED):find(function(footer)
     return cells.width(footer) <= width
   end) or ''
   return {
     lines = lines,
     ids = ids,
+    changes = about,
     width = width,
     title = { { title, 'BellboardFloatTitle' } },
     footer = { { keys, 'BellboardDim' } },
   }
+end
+
+--- One line about a file with unsaved changes.
+---@param change bellboard.Unsaved
+---@return bellboard.Form
+M.of_change = function(change)
+  local text = unsaved.words(change, math.min(config.get().float.width, vim.o.columns - 4))
+  local lines = { { { (' %s '):format(text), 'BellboardStatus' } } }
+  return { lines = lines, ids = {}, changes = { change }, width = cells.width(text) + 2 }
 end
 
 --- One line: the counts and the first session, `!4 ?1 · api: rm -rf build 5m`.

@@ -79,7 +79,9 @@ local function in_use(own)
       local session = terminals.session(buf)
       used = session and session.status == 'blocked'
     else
-      used = vim.wo[win].winfixbuf or api.nvim_buf_get_name(buf):find('^bellboard://')
+      used = vim.wo[win].winfixbuf
+        or vim.w[win].bellboard_diff
+        or api.nvim_buf_get_name(buf):find('^bellboard://')
     end
     areas[#areas + 1] = used and area or nil
   end

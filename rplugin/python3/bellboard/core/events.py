@@ -93,6 +93,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     pipe: str = ""  # the pipe on which its hook waits for an answer
     rule: str = ""  # the line of the CLI's settings that would spare the question
     file: str = ""  # the path of a file that a tool has changed
+    writes: tuple[str, ...] = ()  # the paths of files that a tool is about to change
     # the session
     prompt_id: str = ""  # the CLI's id of the turn
     source: str = ""  # why it started or ended; the type of a notification

@@ -108,6 +108,7 @@ def publish(s: Session) -> Published:
         "snoozed_until": s.snoozed_until,
         "submitted": s.submitted if s.submitted > s.began else 0.0,
         "edited": s.edited,
+        "writes": [*dict.fromkeys(path for tool in s.tools.values() for path in tool.writes)],
         "source": source_of(s),
         "own_report": _compared(s.own_report) if s.own_report is not None else None,
         "last_event": {"event": s.hook, "t": s.hook_at} if s.hook else None,

@@ -62,6 +62,7 @@ class Tool(Struct, frozen=True, omit_defaults=True, gc=False):
     detail: str = ""
     agent: str = ""
     proven: bool = False  # it has a child process, so it runs and does not wait for approval
+    writes: tuple[str, ...] = ()  # files that it changes
 
 
 class Finished(Struct, frozen=True, omit_defaults=True, gc=False):

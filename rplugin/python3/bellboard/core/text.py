@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache, partial
 from typing import Final, NamedTuple
 from unicodedata import category, east_asian_width
@@ -245,6 +245,7 @@ def _cells(c: str) -> int:
 
 LONGEST_LINE: Final = 200  # characters of a command, question or prompt to show
 LONGEST_PATH: Final = 4096  # bytes on Linux, with the null character
+MOST_PATHS: Final = 50  # of one tool
 ODD: Final = (msgspec.DecodeError, ValueError, RecursionError)  # errors of decoding
 
 _LONE = re.compile("[\ud800-\udfff]")  # lone surrogates, left by a cut in the middle of a character
@@ -333,15 +334,19 @@ def tool_detail(tool: str, raw: Raw | bytes) -> str:
     return ""
 
 
-def tool_file(raw: Raw | bytes) -> str:
+def files_of(raw: Raw | bytes) -> tuple[str, ...]:
     """Return the absolute path of the file that a tool works on, if it is a usable one."""
     try:
         given = _decode_input(raw)
     except ODD:
-        return ""
-    path = given.file_path or given.notebook_path or ""
-    usable = path.startswith("/") and len(path) <= LONGEST_PATH and path.isprintable()
-    return whole(path) if usable else ""
+        return ()
+    return usable_paths([given.file_path or given.notebook_path or ""])
+
+
+def usable_paths(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return those that are absolute, whole and visible, each once."""
+    usable = (path for path in paths if path.startswith("/") and len(path) <= LONGEST_PATH)
+    return tuple(dict.fromkeys(whole(path) for path in usable if path.isprintable()))[:MOST_PATHS]
 
 
 def _odd_detail(raw: bytes) -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ...core.events import MATE, SPAWNS, Event, Origin, Task, is_id, junk
 from ...core.request import shown_digest_of
-from ...core.text import ODD, line, prompt_line, tool_detail, tool_file, whole
+from ...core.text import ODD, files_of, line, prompt_line, tool_detail, whole
 from ...core.untrusted import (
     LARGEST,
     MOST,
@@ -32,7 +32,7 @@ from ...core.untrusted import (
 )
 from ..words import BY_AGENT, STARTS
 from .rules import rule_line
-from .transcript import BY_PROGRAM, error_of, member_of, unwrapped
+from .transcript import BY_PROGRAM, WRITES, error_of, member_of, unwrapped
 
 # Decode the hook events of Claude Code, and of agents that bellboard does not know.
 #
@@ -109,7 +109,7 @@ def hook(
     if kind == "tool end" and p.tool_name in SPAWNS:
         facts.update(_spawned(payload, truncated))
     if name == "PostToolUse" and p.tool_name in WRITES:
-        facts["file"] = tool_file(p.tool_input)
+        facts["file"] = next(iter(files_of(p.tool_input)), "")
     if p.agent_id:
         kind = BY_AGENT.get(kind, "note")
         facts["agent"] = p.agent_id
@@ -151,6 +151,8 @@ def _tool(p: HookPayload, facts: Facts) -> str:
     facts["tool_key"] = crc32(p.tool_input)
     facts["detail"] = tool_detail(tool, p.tool_input)
     facts["asks"] = QUESTIONS.get(tool, "")
+    if tool in WRITES:
+        facts["writes"] = files_of(p.tool_input)
     return "question" if tool in QUESTIONS else "tool"
 
 
@@ -361,7 +363,6 @@ NOTIFICATIONS: Final = {
 ELSEWHERE: Final = re.compile(r"(?<!\ATeammate setup) needs your input$| needs your input:")
 #: The reminder of a tool's dialog; reminders of other dialogs name their kind.
 OF_TOOL: Final = re.compile("permission|approval for the plan|enter plan mode|your attention")
-WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
 #: Type of a subagent → the neutral type of the work that it is a part of.
 TYPES: Final = {"workflow-subagent": "workflow"}

@@ -19,7 +19,7 @@ import msgspec
 
 from ...core.events import Event
 from ...core.last_turn import Touched, TurnLog, created_file, merged
-from ...core.text import cut, line, plain, prompt_line, tool_detail, whole
+from ...core.text import cut, files_of, line, plain, prompt_line, tool_detail, whole
 from ...core.untrusted import LARGEST, Facts, list_of, number_of, object_of, text_of, time_of
 
 HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
@@ -28,6 +28,7 @@ SENT_ON: Final = "Stop hook feedback:"
 #: Words of the CLI for a prompt that a hook refused. Until 2.1.119, the second is in a user entry.
 TURNED_AWAY: Final = ("UserPromptSubmit operation blocked by hook", "Operation stopped by hook")
 PROMPT_FIELDS: Final = frozenset({"permissionMode", "todos"})  # of a prompt that was typed
+WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # ways to leave the prompt queue
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
 _LIMIT: Final = re.compile(r"^You've (?:hit|reached) your (?=.* · resets )")
@@ -330,6 +331,8 @@ def _assistant(entry: Facts) -> tuple[str, Facts]:
             given = _as_json(block.get("input"))
             facts["tool_key"] = crc32(given)
             facts["detail"] = tool_detail(facts["tool"], given)
+            if facts["tool"] in WRITES:
+                facts["writes"] = files_of(given)
             return "said tool", facts
     return ("said last" if message.get("stop_reason") == "end_turn" else "said text"), facts
 

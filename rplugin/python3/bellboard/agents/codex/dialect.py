@@ -6,13 +6,14 @@ kept.  This file does no I/O, knows no clock, and tolerates any input.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 from zlib import crc32
 
 from ...core.events import Event
 from ...core.last_turn import Touched, TurnLog, created_file, merged
-from ...core.text import line, whole
+from ...core.text import line, usable_paths, whole
 from ...core.untrusted import (
     LARGEST,
     Facts,
@@ -45,6 +46,7 @@ KINDS: Final[dict[str, str]] = {
 }
 BASH: Final = "Bash"
 PATCH: Final = "apply_patch"
+_PATCHED: Final = re.compile(r"^[ \t]*\*{3} (?:(?:Add|Delete|Update) File|Move to):(.+)", re.M)
 QUESTION: Final = "request_user_input"
 #: Tool that asks a person → the kind of question.
 QUESTIONS: Final = {QUESTION: "question"}
@@ -58,11 +60,19 @@ SERVER: Final = "app-server"  # the argument of a process that runs the threads 
 # ---------------------------------------------------------------- hook events
 
 
+def patched(patch: str, folder: str) -> list[str]:
+    """Return the paths of the files that a patch changes, in a folder."""
+    named = dict.fromkeys(map(str.strip, _PATCHED.findall(patch)))
+    return [path if path.startswith("/") else f"{folder or '?'}/{path}" for path in named]
+
+
 def _tool(top: Facts, facts: Facts) -> None:
     facts["asks"] = QUESTIONS.get(facts.get("tool", ""), "")
     # The input of a request has more than the input of its tool.
     if command := text_of(object_of(top.get("tool_input")), "command"):
         facts["tool_key"] = crc32(command.encode("utf-8", "replace"))
+        if facts.get("tool") == PATCH:
+            facts["writes"] = usable_paths(patched(command, text_of(top, "cwd")))
 
 
 def _before(top: Facts, facts: Facts) -> str | None:

@@ -38,7 +38,7 @@ from ..parts import (
     unclear,
     unshown,
 )
-from .dialect import BASH, FLAGS, PATCH, QUESTION
+from .dialect import BASH, FLAGS, PATCH, QUESTION, patched
 
 ALWAYS: Final = Choice("always", "Yes, and do not ask about this again in this session")
 DENY: Final = Choice("deny", "No; the turn goes on")
@@ -50,7 +50,6 @@ DECISIONS: Final = {
 }
 
 #: The files that a patch names.
-_PATCHED: Final = re.compile(r"^[ \t]*\*{3} (?:(?:Add|Delete|Update) File|Move to):(.+)", re.M)
 
 
 class _Payload(Struct):
@@ -124,8 +123,7 @@ def on_disk(payload: bytes) -> tuple[OnDisk, ...]:
     p = decoded(payload)
     if p is None or p.tool_name != PATCH:
         return ()
-    named = dict.fromkeys(map(str.strip, _PATCHED.findall(text_of(p.tool_input, "command"))))
-    paths = (path if path.startswith("/") else f"{p.cwd or '?'}/{path}" for path in named)
+    paths = patched(text_of(p.tool_input, "command"), p.cwd or "")
     return tuple(OnDisk(path, "changed") for path in paths)
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...core.events import LONGEST_ID, Event, Origin, is_id, junk
 from ...core.request import Answer, Choice, Part, Request, are_distinct, digest_of
-from ...core.text import ODD, line, marked, marked_line, tool_detail, whole
+from ...core.text import ODD, line, marked, marked_line, tool_detail, usable_paths, whole
 from ...core.untrusted import (
     Facts,
     converted,
@@ -163,12 +163,18 @@ def _prompt(given: Facts, facts: dict[str, Any]) -> None:
     facts["prompt"] = line(text_of(given, "text"))
 
 
+#: Tools that change the file which their arguments name.
+WRITES: Final = frozenset({"edit", "write"})
+
+
 def _tool(given: Facts, facts: dict[str, Any]) -> None:
     args = given.get("args")
     facts["tool"], facts["tool_id"] = text_of(given, "tool"), text_of(given, "callID")
     if isinstance(args, dict):
         facts["tool_key"] = crc32(data := encoded(args))
         facts["detail"] = tool_detail(facts["tool"], data)
+        if facts["tool"] in WRITES:
+            facts["writes"] = usable_paths([text_of(args, "filePath")])
     facts["tool"] = SPAWNS.get(facts["tool"], facts["tool"])
     if spawned := text_of(given, "spawned"):
         facts["spawned"] = whole(spawned)

@@ -64,7 +64,7 @@ def tool_slot(e: Event) -> str:
 def begin_tool(s: Session, e: Event) -> None:
     """Remember a running tool."""
     if not has_finished(s, e):
-        tool = Tool(e.tool, e.t, e.tool_key, e.detail, e.agent)
+        tool = Tool(e.tool, e.t, e.tool_key, e.detail, e.agent, writes=e.writes)
         s.tools = {**s.tools, tool_slot(e): tool}
 
 
