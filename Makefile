@@ -5,11 +5,11 @@ BIN := .venv/bin
 READY := .venv/.ready
 COMPILED := .venv/.compiled
 RIG := $(BIN)/python tests/rig
-LUA := $(wildcard lua plugin demo tests/screens)
+LUA := $(wildcard lua plugin demo tests/data/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 BENCHES := hook latency backlog fold turn rest lying_around editor soak fleet
 PY := rplugin/python3 demo tests $(if $(wildcard bench/*.py),bench)
-SH := $(wildcard build.sh bellboard.tmux hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
+SH := $(wildcard build.sh bellboard.tmux hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/machines/init)
 # Four times as many as a small machine has cores: most of the time tests wait for processes.
 WORKERS := -n 8 --dist worksteal
 # Where it is set, each worker would compile all tests again.
@@ -25,7 +25,7 @@ help: ## list the targets
 		|| sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1   \2/p' $(MAKEFILE_LIST)
 
 try: $(READY) ## open a Neovim with a live demo (HEADLESS=1: only print the screen)
-	@$(BIN)/python $(if $(HEADLESS),tests/film.py,demo/run.py)
+	@$(BIN)/python $(if $(HEADLESS),demo/film.py,demo/run.py)
 
 needs:
 	@$(call need,git,install git)
@@ -41,7 +41,7 @@ live: needs $(READY) $(COMPILED) ## start real agent CLIs (ONLY=tests|scenes|wal
 		$(if $(CLI),--cli $(CLI)) $(if $(MINUTES),--minutes $(MINUTES))) $(ARGS)
 
 quick: $(READY) $(COMPILED) ## the inner loop: core, store and house, in half a minute
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "pure or quick or house" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "core or quick or house" $(ARGS)
 
 check: CHECK := 1
 check: fmt lint types test left-out ## run what CI runs: fmt lint types test
@@ -66,15 +66,15 @@ fuzz: $(READY) ## let faults happen to a host, at random (MINUTES=10 SEED=1 ONLY
 		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(CASES),--cases $(CASES))
 
 mutants: needs $(READY) $(COMPILED) ## make small faults at random, say which test catches each (SEED=1 COUNT=9)
-	@cd tests && ../$(BIN)/python mutants.py --seed $(or $(SEED),1) --count $(or $(COUNT),9) \
-		| ../$(BIN)/python mutants.py /dev/stdin
+	@cd tests && PYTHONPATH=. ../$(BIN)/python -m house.mutants --seed $(or $(SEED),1) --count $(or $(COUNT),9) \
+		| PYTHONPATH=. ../$(BIN)/python -m house.mutants /dev/stdin
 
 doc: $(READY) ## update the table of rules and the help tags, open the manual
 	@$(BIN)/python doc/tables.py
 	@$$($(BIN)/python demo/run.py --which) --clean -c 'helptags doc' -c 'set rtp+=.' -c 'help bellboard | only'
 
 picture: $(READY) ## redraw doc/bellboard.svg and doc/demo.svg from the demo's screen
-	@$(BIN)/python tests/film.py --picture doc/bellboard.svg --film doc/demo.svg
+	@$(BIN)/python demo/film.py --picture doc/bellboard.svg --film doc/demo.svg
 
 # Again when pyproject.toml changes.
 $(READY): pyproject.toml

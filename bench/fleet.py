@@ -33,8 +33,8 @@ from bellboard.fleet.nats_wire import NatsWire
 from bellboard.fleet.publisher import RowPublisher, Shelf, written
 from bellboard.fleet.streams import TTL, ensure
 from bellboard.fleet.subjects import Subjects
-from fleets import Threaded, a_row
-from rig import nats
+from rig.machines import nats
+from rig.machines.fleets import Threaded, a_row
 from rig.waiting import leniency
 
 TEAM = "bench"

@@ -17,10 +17,12 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from rig import agent, claude_code, home
-from rig.api import Api
-from rig.loopback import Watch
-from rig.scenarios import Tool, Turn, say
+from rig import home
+from rig.agents import agent
+from rig.agents.api import Api
+from rig.agents.scenarios import Tool, Turn, say
+from rig.fetched import claude_code
+from rig.machines.loopback import Watch
 
 CALLS = 20
 BAR = 1.05  # of the median pair

@@ -6,17 +6,16 @@ import os
 import tempfile
 import time
 
-import examples
-from rig import home
+from rig import examples, home
 
 pytest_plugins = (
     "rig.fixtures",
     "rig.collecting",
-    "hosting",
-    "desk",
-    "shell",
-    "fleets",
-    "tmux_room",
+    "rig.host.hosting",
+    "rig.host.desk",
+    "rig.shell",
+    "rig.machines.fleets",
+    "tmux.room",
 )
 
 examples.load()

@@ -15,8 +15,8 @@ from bellboard.storage.store import Store
 from faults.fault import Fault, Kind
 from faults.junk import brief, changed, encoded
 from faults.target import Target
-from rig.machines import set_followed
-from rig.odd_nats import INFO, OddServer, Talk, replying
+from rig.machines.odd_nats import INFO, OddServer, Talk, replying
+from rig.machines.ssh import set_followed
 
 ROW = {"session_id": "f", "status": "blocked", "agent": "claude", "since": 1.8e9, "detail": "x"}
 MOVED = {"id": 1, "t": 1.8e9, "session_id": "f", "from": "working", "to": "blocked", "live": True}

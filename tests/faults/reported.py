@@ -24,8 +24,8 @@ from bellboard.core.text import line
 from faults import junk, target
 from faults.fault import Fault, Kind
 from faults.target import Fallen, Target
-from rig import neovim
 from rig.editor import Editor
+from rig.fetched import neovim
 from rig.screen import Picture
 from rig.waiting import eventually, leniency
 

@@ -4,7 +4,7 @@ A row says what is done, how it is mended, what is said meanwhile, and what surv
 
     Fault("links is a pipe", *instead("links", os.mkfifo), refuses="not a directory", **MEANWHILE),
 
-among FOLDERS. pytest walks all rows (`tests/test_faults.py`), `make fuzz` draws them at random and
+among FOLDERS. pytest walks all rows (test_faults.py), `make fuzz` draws them at random and
 together; `meet` makes every check with each. A row that promises less says so (fault.py).
 """
 
@@ -27,8 +27,8 @@ from bellboard.storage.store import Store
 from faults.fault import EITHER, NOTHING, SESSIONS, Do, Fault, Kind, no_root
 from faults.files import remove
 from faults.target import HEAL, Fallen, Target
-from rig import tools
-from rig.hung_mount import DEVICE, HungMount
+from rig.fetched import tools
+from rig.machines.hung_mount import DEVICE, HungMount
 from rig.waiting import eventually
 
 Make = Callable[[Path], object]

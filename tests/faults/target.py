@@ -20,9 +20,9 @@ import psutil
 
 from bellboard.storage.spool import BELOW
 from faults.fault import EITHER, EVENTS, NOTHING
-from hosting import RecordedHost
 from rig import home as homes
 from rig import reaper, warm
+from rig.host.hosting import RecordedHost
 from rig.waiting import eventually, leniency
 
 MAGIC: Final = b"bellboard 1\0"

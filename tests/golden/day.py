@@ -15,7 +15,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-TRACES: Final = Path(__file__).parents[1] / "traces"
+from rig import DATA
+
+TRACES: Final = DATA / "traces"
 #: The scenes, in their order.  Others may come to `traces/`: the day stays as it is.
 CHOSEN: Final = Path(__file__).parent / "scenes.txt"
 

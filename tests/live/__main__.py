@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Final
 
-from rig import claude_code
-from rig.cache import CHECKOUT
+from rig import ROOT
+from rig.fetched import claude_code
 
 #: What each part does, and its module.
 PARTS: Final = {
@@ -60,7 +60,7 @@ def run(part: str, argv: Sequence[str]) -> int:
     print(f"== {part}", flush=True)
     if part == "tests":
         command = [sys.executable, "-m", "pytest", "--live", "all", "-m", "live", *argv]
-        return subprocess.run(command, cwd=CHECKOUT, check=False).returncode
+        return subprocess.run(command, cwd=ROOT, check=False).returncode
     start: Callable[[Sequence[str]], int] = import_module(PARTS[part][1]).main
     return start(argv)
 

@@ -17,12 +17,12 @@ from live.published import Published
 from live.seen import SCREEN
 from live.stage import SOON, STANDS, How, Stage
 from live.witness import Witness
-from rig import agent
-from rig.agent import Agent, Launch, spoken
-from rig.api import Api
-from rig.cache import CHECKOUT
+from rig import ROOT
+from rig.agents import agent
+from rig.agents.agent import Agent, Launch, spoken
+from rig.agents.api import Api
 from rig.home import Home
-from rig.loopback import Watch
+from rig.machines.loopback import Watch
 from rig.terminal import Terminal
 from rig.tmux import Pane
 from rig.waiting import GLANCE, PATIENCE, eventually
@@ -79,7 +79,7 @@ class ClaudeStage(Stage[Agent]):
             settings = {**settings, "hooks": both}
         self.home.file("sub/x.txt", "x\n")
         is_plugin = self.how.hooked and not before
-        plugin = ("--plugin-dir", str(CHECKOUT)) if is_plugin else ()
+        plugin = ("--plugin-dir", str(ROOT)) if is_plugin else ()
         # No host reads the session file of a CLI that belongs to another board.
         board = self.home.bellboard if self.how.is_alone else self.board
         self.watch.old = True  # another test checks for outside connections
@@ -301,7 +301,7 @@ def origin(terminal: Pane | Terminal) -> dict[str, str]:
 
 def _hooks_after(*commands: str) -> dict[str, Any]:
     """Return the real hook, which runs after these commands of the shell."""
-    emit = shlex.quote(str(CHECKOUT / "hooks" / "emit"))
+    emit = shlex.quote(str(ROOT / "hooks" / "emit"))
     return {
         event: [
             {

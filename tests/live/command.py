@@ -27,10 +27,11 @@ from live.scene import OF_OTHERS, SCENES, SPOKEN, SPOKEN_OF_OTHERS
 from live.stage import How
 from live.stands import SPEAKING, STANDS
 from live.words import WORDS
-from rig import claude_code
-from rig.cache import CHECKOUT, folder
+from rig import DATA
+from rig.fetched import claude_code
+from rig.fetched.cache import folder
 
-HEARD = CHECKOUT / "tests" / "traces" / "reported"
+HEARD = DATA / "traces" / "reported"
 CLAUDE = "claude"
 
 

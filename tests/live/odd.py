@@ -10,7 +10,7 @@ import psutil
 from live.claude import ClaudeStage
 from live.own.reported import FORGES
 from rig import reaper
-from rig.scenarios import FORGED
+from rig.agents.scenarios import FORGED
 from rig.waiting import eventually, rest
 
 QUIET: Final = 2.0  # seconds in which nothing may change any more

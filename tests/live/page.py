@@ -15,9 +15,9 @@ from live.report import AGREES, LEFT, SLOWEST, Row, Total
 from live.scene import GROUPS, OF_OTHERS, SCENES
 from live.stage import How
 from live.stands import STANDS
-from rig.cache import CHECKOUT
+from rig import ROOT
 
-TABLE: Final = CHECKOUT / "doc" / "truth.md"
+TABLE: Final = ROOT / "doc" / "truth.md"
 ALONE: Final = {"hidden": True, "hooked": False}
 WAYS: Final = {
     "2.1.332": How("2.1.332"),

@@ -23,10 +23,10 @@ from live.stage import CLOSING, SOON, How
 from live.stands import Stand
 from live.witness import Listing, Witness
 from rig import home as homes
-from rig.api import Api
+from rig.agents.api import Api
+from rig.agents.scenarios import Failure, Scenario
 from rig.home import Home
-from rig.loopback import Watch
-from rig.scenarios import Failure, Scenario
+from rig.machines.loopback import Watch
 from rig.waiting import eventually, leniency
 
 THINKS: Final = 1.0  # seconds that every answer takes, so that statuses last

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from live.account import Line
-from rig.cache import CHECKOUT
+from rig import ROOT
 
 LAB: Final = "/home/user/lab"  # the path shown in recordings
 HOMES: Final = re.compile(r"/(?:(?:private/)?tmp|dev/shm)/bb-[A-Za-z0-9_]+")
@@ -80,7 +80,7 @@ def _anywhere(x: Line) -> Line:
 
 def _placed(text: str) -> str:
     """Return a text without the paths of this machine."""
-    text = text.replace(str(CHECKOUT), f"{LAB}/bellboard")
+    text = text.replace(str(ROOT), f"{LAB}/bellboard")
     return PROJECTS.sub("-home-user-lab-project", HOMES.sub(LAB, text))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from live.stage import How, Stage
 from live.words import WORDS, take
-from rig import claude_code
+from rig.fetched import claude_code
 
 FILE: Final = Path(__file__).with_name("scenes.txt")
 OWN: Final = "own"  # the tag of scenes that are recorded for what a program reports of itself

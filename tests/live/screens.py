@@ -24,10 +24,10 @@ from live.report import Line, Row
 from live.stage import PRESS, How, Stage
 from live.stands import Settings, Stand, Status
 from rig import home as homes
+from rig.agents.model import Model
 from rig.beside import Beside
 from rig.home import Home
-from rig.loopback import Watch
-from rig.model import Model
+from rig.machines.loopback import Watch
 from rig.terminal import Terminal
 from rig.tmux import Pane
 from rig.waiting import eventually, leniency, rest

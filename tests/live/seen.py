@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from live.account import Line
-from rig import claude_code
-from rig.claude_code import numbers
+from rig.fetched import claude_code
+from rig.fetched.claude_code import numbers
 
 #: A file for each version that was played completely, with a topic on each line.
 FOLDER: Final = Path(__file__).with_name("seen")

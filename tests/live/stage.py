@@ -15,11 +15,11 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from live.heard import Heard
 from live.published import Published
-from rig import claude_code, neovim
 from rig import tmux as tmuxes
 from rig.editor import Editor
+from rig.fetched import claude_code, neovim
 from rig.home import Home
-from rig.loopback import Watch
+from rig.machines.loopback import Watch
 from rig.terminal import Terminal
 from rig.tmux import Pane
 from rig.waiting import GLANCE, PATIENCE, eventually

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import rig.codex
-import rig.opencode
-from rig import node, npm
-from rig.cache import Missing
+import rig.agents.codex
+import rig.agents.opencode
+from rig.agents.model import Model
+from rig.fetched import node, npm
+from rig.fetched.cache import Missing
 from rig.home import Home
-from rig.model import Model
 
 Status = str | None  # None: the screen does not say
 #: The prompt before the last one that was entered, on a screen.

@@ -18,9 +18,9 @@ import psutil
 
 from live.account import Line
 from live.heard import Heard, Noted
-from rig import claude_code
-from rig.agent import QUIET, spoken
+from rig.agents.agent import QUIET, spoken
 from rig.beside import Beside
+from rig.fetched import claude_code
 from rig.home import Home
 from rig.reaper import lives
 

@@ -14,7 +14,7 @@ import psutil
 from live.claude import ClaudeStage
 from live.odd import ODD
 from live.stage import PRESS, Stage
-from rig.agent import DIALOG, elicitation
+from rig.agents.agent import DIALOG, elicitation
 from rig.waiting import eventually
 from rig.waiting import rest as pause
 

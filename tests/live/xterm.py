@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from rig import neovim, reaper
-from rig.cache import Missing
+from rig import reaper
 from rig.editor import Editor
+from rig.fetched import neovim
+from rig.fetched.cache import Missing
 from rig.waiting import eventually
 
 PROGRAMS = {"Xvfb": "xvfb", "xterm": "xterm", "import": "imagemagick"}

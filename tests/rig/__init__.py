@@ -1,1 +1,7 @@
-"""Everything real that tests run against: Neovims, tmux, the Claude Code CLI, and a fake API."""
+"""Everything real that tests run against: Neovims, tmux, agent CLIs, machines; and this folder."""
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+DATA: Final = ROOT / "tests" / "data"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
-from rig import cache, claude_code, neovim, tools  # noqa: E402
+from rig.fetched import cache, claude_code, neovim, tools  # noqa: E402
 
 COMMANDS = {
     "nvim": (neovim.executable, None),

@@ -1,6 +1,7 @@
-"""While tests are collected, nothing is started or fetched; and every test names its layer.
+"""While tests are collected, nothing is started or fetched; and every test has its layer.
 
-So that `pytest --collect-only` works on a bare machine, and a run without some layers is complete.
+It is that of its folder, unless the test names another. So `pytest --collect-only` works on a bare
+machine, and a run without some layers is complete.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rig import cache
+from rig.fetched import cache
 
 STARTS = {"subprocess.Popen", "socket.connect", "os.posix_spawn", "os.fork", "os.system"}
 
@@ -38,10 +39,13 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-@pytest.hookimpl(trylast=True)  # once it is known which tests run
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     known = [line.partition(":")[0] for line in config.getini("markers")]
-    layers = known[known.index("pure") : known.index("house") + 1]
+    layers = known[: known.index("house") + 1]
     for item in items:
-        if not any(map(item.get_closest_marker, layers)):
+        if any(map(item.get_closest_marker, layers)):
+            continue
+        if (folder := item.path.parent.name) not in layers:
             raise pytest.UsageError(f"{item.nodeid} names none of the layers {', '.join(layers)}")
+        item.add_marker(folder)

@@ -14,8 +14,8 @@ from typing import Any
 
 import pynvim
 
-from rig import neovim, reaper
-from rig.cache import CHECKOUT
+from rig import ROOT, reaper
+from rig.fetched import neovim
 from rig.home import Home
 from rig.screen import Display, Picture
 from rig.waiting import PATIENCE, eventually
@@ -205,7 +205,7 @@ def command(
     """
     setup = [f"vim.opt.rtp:append({_lua_string(neovim.peer(peer))})" for peer in peers]
     if config is not None:
-        setup.append(f"vim.opt.rtp:prepend({_lua_string(CHECKOUT)})")
+        setup.append(f"vim.opt.rtp:prepend({_lua_string(ROOT)})")
         options = {"statusline": {}, **config}
         if isinstance(options["statusline"], dict):  # what is asked for is all that is shown
             options["statusline"] = {"auto": False, **options["statusline"]}

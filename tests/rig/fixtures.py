@@ -14,21 +14,23 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rig import agent, claude_code, neovim, waiting
+from rig import DATA, waiting
 from rig import home as homes
 from rig import tmux as tmuxes
-from rig.api import Api
-from rig.cache import CHECKOUT, Missing
+from rig.agents import agent
+from rig.agents.api import Api
 from rig.clock import Clock
 from rig.editor import Editor
+from rig.fetched import claude_code, neovim
+from rig.fetched.cache import Missing
 from rig.home import Home
-from rig.loopback import Watch
+from rig.machines.loopback import Watch
+from rig.machines.stranger import Stranger
 from rig.screen import Picture
-from rig.stranger import Stranger
 
 T = TypeVar("T")
 VERSIONS = neovim.wanted()
-SCREENS = CHECKOUT / "tests" / "screens"
+SCREENS = DATA / "screens"
 
 
 @pytest.fixture
@@ -142,7 +144,7 @@ class Screens:
         return editor.screen
 
     def matches(self, editor: Editor, name: str, within: float = waiting.PATIENCE) -> None:
-        """Wait until the screen equals tests/screens/NAME.txt (or NAME@VERSION.txt, if there)."""
+        """Wait until the screen equals data/screens/NAME.txt (or NAME@VERSION.txt, if there)."""
         own = SCREENS / f"{name}@{editor.version}.txt"
         path = own if own.exists() else SCREENS / f"{name}.txt"
         if self.rewrite:
@@ -242,7 +244,7 @@ def claude(home: Home, api: Api, watch: Watch, tmux: tmuxes.Server) -> Agents:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--update-screens", action="store_true", help="rewrite tests/screens from what is shown"
+        "--update-screens", action="store_true", help="rewrite data/screens from what is shown"
     )
     how = "play the tests on real CLIs, too: all, or all but those on old versions"
     parser.addoption("--live", choices=("all", "short"), help=how)
@@ -278,7 +280,7 @@ def brevity(item: pytest.Item, limit: float) -> int:
     own = item.get_closest_marker("timeout")
     if own and own.args[0] > limit:
         return 0
-    return 2 if any(map(item.get_closest_marker, ("pure", "quick", "house"))) else 1
+    return 2 if any(map(item.get_closest_marker, ("core", "quick", "house"))) else 1
 
 
 def plays(item: pytest.Item, live: str | None) -> bool:

@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rig import node
+from rig.fetched import node
 
 MEMORY = "/dev/shm"
 ROOM = 2 << 30  # bytes that must be free there

@@ -58,7 +58,7 @@ class Picture:
         raise AssertionError(f"no {text!r} on this screen:\n{self.text}")
 
     def __str__(self) -> str:
-        """Return text, groups as letters, and a legend: the form of tests/screens."""
+        """Return text, groups as letters, and a legend: the form of tests/data/screens."""
         names = list(dict.fromkeys(name for row in self.groups for name in row if name))
         letter = {name: chr(ord("a") + n) for n, name in enumerate(names[:26])}
         letter |= {name: chr(ord("A") + n) for n, name in enumerate(names[26:52])}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rig import reaper
-from rig.cache import Missing
+from rig.fetched.cache import Missing
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually, matching
 

@@ -34,7 +34,7 @@ from typing import IO, Any
 import bellboard
 from rig import schema
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 #: Modules besides ours that hosts and commands import, sometimes late.
 MODULES = ("asyncio", "sqlite3", "watchfiles")
 LONGEST = 1 << 20  # bytes of a request: arguments and environment
@@ -154,7 +154,7 @@ class _Parent:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
-        path = os.pathsep.join(map(str, (CHECKOUT / "rplugin/python3", CHECKOUT / "tests")))
+        path = os.pathsep.join(map(str, (ROOT / "rplugin/python3", ROOT / "tests")))
         subprocess.run(  # what serves us is its child, and then nobody's
             [sys.executable, __file__, str(theirs.fileno())],
             env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8", "PYTHONPATH": path},

@@ -18,7 +18,7 @@ from live.answers.place import place
 from live.answers.proofs import PROOFS
 from live.answers.sending import PARTS
 from live.answers.served import SERVED
-from rig import claude_code
+from rig.fetched import claude_code
 
 Results = Iterator[tuple[str, str]]  # what was tried, and what was wrong
 #: The trials that are named together.

@@ -16,10 +16,10 @@ from bellboard.screen.prompt import SOON
 from live.answers.place import CAN, PROGRAM, QUIET, Place, answers_on, look, place, shown
 from live.report import figures
 from rig import editor as editors
-from rig.agent import Agent
+from rig.agents.agent import Agent
+from rig.agents.scenarios import Turn, say, shell
 from rig.editor import Editor
-from rig.machines import Machine
-from rig.scenarios import Turn, say, shell
+from rig.machines.ssh import Machine
 from rig.tmux import Pane, Server
 from rig.waiting import eventually, rest
 

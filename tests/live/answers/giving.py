@@ -16,10 +16,11 @@ from typing import Any, Final
 from bellboard.core.request import Answer
 from bellboard.hosting.answering import FOLLOWS
 from live.answers.place import Place, place, serving
-from rig import agent, claude_code
-from rig.agent import Agent, spoken
-from rig.api import Request
-from rig.scenarios import QUESTION, SCENARIOS, Scenario, Tool, Turn, call, say, shell
+from rig.agents import agent
+from rig.agents.agent import Agent, spoken
+from rig.agents.api import Request
+from rig.agents.scenarios import QUESTION, SCENARIOS, Scenario, Tool, Turn, call, say, shell
+from rig.fetched import claude_code
 from rig.waiting import eventually
 
 NAME: Final = "answers"  # of the folder that the CLI runs in

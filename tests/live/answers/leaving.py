@@ -13,9 +13,9 @@ import psutil
 from bellboard.core.request import Answer
 from live.answers.place import Place, place, serving
 from live.report import figures
-from rig import claude_code
-from rig.agent import Agent, spoken
-from rig.scenarios import Tool, Turn, say, shell
+from rig.agents.agent import Agent, spoken
+from rig.agents.scenarios import Tool, Turn, say, shell
+from rig.fetched import claude_code
 from rig.waiting import GLANCE, eventually
 
 EACH: Final = 7  # with and without

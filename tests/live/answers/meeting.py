@@ -17,9 +17,9 @@ from bellboard.screen.prompt import SOON
 from live.answers.leaving import hooks
 from live.answers.place import PROGRAM, Place, answers_on, look, place
 from rig import warm
-from rig.agent import Agent, spoken
+from rig.agents.agent import Agent, spoken
+from rig.agents.scenarios import Turn, say, shell
 from rig.editor import Editor
-from rig.scenarios import Turn, say, shell
 from rig.tmux import Pane
 from rig.waiting import PATIENCE, eventually, rest
 

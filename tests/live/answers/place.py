@@ -12,13 +12,15 @@ from typing import Any, Final
 
 from bellboard.core.request import Answer
 from bellboard.storage.spool import Spool
-from rig import agent, claude_code, warm
 from rig import home as homes
-from rig.agent import Agent, Launch
-from rig.api import Api, Request
+from rig import warm
+from rig.agents import agent
+from rig.agents.agent import Agent, Launch
+from rig.agents.api import Api, Request
 from rig.editor import Editor
+from rig.fetched import claude_code
 from rig.home import Home
-from rig.loopback import Watch
+from rig.machines.loopback import Watch
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 

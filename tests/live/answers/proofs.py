@@ -15,10 +15,10 @@ from live.answers.elsewhere import across
 from live.answers.leaving import first, held, leaving, runs
 from live.answers.place import CAN, Place, answers_on, look, place, serving, shown
 from live.report import figures
-from rig import claude_code
-from rig.agent import Agent
+from rig.agents.agent import Agent
+from rig.agents.scenarios import Tool, Turn, say, shell
 from rig.editor import Editor
-from rig.scenarios import Tool, Turn, say, shell
+from rig.fetched import claude_code
 from rig.waiting import GLANCE, eventually
 
 TEN: Final = 10

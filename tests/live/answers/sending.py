@@ -21,10 +21,10 @@ from bellboard.agents.agent import Prompt
 from bellboard.agents.claude.screen import read_prompt
 from live.answers.elsewhere import inside
 from live.answers.place import PROGRAM, Place, look, serving
-from rig.agent import Agent
+from rig.agents.agent import Agent
+from rig.agents.scenarios import Turn, say, shell
 from rig.editor import Editor
-from rig.machines import Machine
-from rig.scenarios import Turn, say, shell
+from rig.machines.ssh import Machine
 from rig.waiting import PATIENCE, eventually
 
 LONG: Final = "".join(f"{n}: dünn 漢 😀 'q' \"d\" \\n $(x) `y` #z\n" for n in range(1200))

@@ -25,10 +25,10 @@ from bellboard.core.session import Block, Session
 from bellboard.hosting.turn import SharedBoard
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
-from rig import codex, opencode
 from rig import home as homes
+from rig.agents import codex, opencode
+from rig.agents.model import Model
 from rig.home import Home
-from rig.model import Model
 from rig.tmux import Pane, Server
 from rig.waiting import eventually, rest
 

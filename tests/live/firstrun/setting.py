@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from live.xterm import XServer
-from rig import agent, neovim
+from rig import ROOT
 from rig import home as homes
-from rig.api import Api
-from rig.cache import CHECKOUT, Missing
-from rig.loopback import Watch
+from rig.agents import agent
+from rig.agents.api import Api
+from rig.fetched import neovim
+from rig.fetched.cache import Missing
+from rig.machines.loopback import Watch
 from rig.waiting import eventually
 
 PROGRAMS = ("xterm", "xdotool", "git")
@@ -109,7 +111,7 @@ class Setting:
         served = self.home.root / "served"
         target = served / "OWNER/bellboard.nvim.git"
         target.parent.mkdir(parents=True)
-        clone = ("git", "clone", "--quiet", "--bare", "--single-branch", CHECKOUT, target)
+        clone = ("git", "clone", "--quiet", "--bare", "--single-branch", ROOT, target)
         subprocess.run(clone, check=True)
         self.served = served
 

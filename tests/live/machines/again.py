@@ -13,11 +13,11 @@ from typing import Final
 
 import psutil
 
-from hosting import RecordedHost, made, put
 from live.machines.breaks import STALE
 from live.machines.place import laptops
 from live.report import figures
-from rig.machines import Machine
+from rig.host.hosting import RecordedHost, made, put
+from rig.machines.ssh import Machine
 from rig.waiting import eventually, rest
 
 SID: Final = "dev/claude/s"

@@ -12,9 +12,9 @@ from typing import Final
 
 import psutil
 
-from hosting import RecordedHost
 from live.machines.place import Laptop, Station, becomes, laptops, stations
-from rig.machines import Machine
+from rig.host.hosting import RecordedHost
+from rig.machines.ssh import Machine
 from rig.reaper import family
 from rig.waiting import eventually, rest
 

@@ -6,7 +6,7 @@ import shlex
 import time
 
 from live.machines.place import Laptop, Station, becomes, laptops, stations
-from rig.machines import PROGRAM, Machine
+from rig.machines.ssh import PROGRAM, Machine
 from rig.tmux import Pane
 from rig.waiting import eventually
 

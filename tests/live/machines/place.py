@@ -9,18 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from hosting import Change, RecordedHost, opened
-from rig import agent, claude_code
 from rig import home as homes
-from rig.agent import Agent
-from rig.apart import unable
-from rig.api import Api
+from rig.agents import agent
+from rig.agents.agent import Agent
+from rig.agents.api import Api
+from rig.fetched import claude_code
 from rig.home import Home
-from rig.loopback import Watch
-from rig.machines import PROGRAM, Container, Machine
+from rig.host.hosting import Change, RecordedHost, opened
+from rig.host.ringing import Desktop
+from rig.machines.apart import unable
+from rig.machines.loopback import Watch
+from rig.machines.ssh import PROGRAM, Container, Machine
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
-from ringing import Desktop
 
 BELLS: Final = {"blocked": {"notify": False, "desktop": 0, "command": False}}
 RINGS: Final = {"notices": {"desktop": "notify-send", "min_turn": 0, "min_interval": 0, **BELLS}}

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import psutil
 
-from hosting import RecordedHost
 from live.machines import hostile as sender
 from live.machines.place import Laptop, becomes, laptops
+from rig.host.hosting import RecordedHost
 from rig.reaper import family
 from rig.waiting import eventually, rest
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from bellboard.storage.machines import Mailbox
 from live.machines.place import Laptop, Station, becomes, laptops, stations
 from live.report import figures
-from rig.machines import Machine
-from rig.scenarios import Turn, say, shell
+from rig.agents.scenarios import Turn, say, shell
+from rig.machines.ssh import Machine
 from rig.waiting import eventually
 
 ROUNDS: Final = 5

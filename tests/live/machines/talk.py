@@ -6,7 +6,7 @@ import json
 
 from live.answers.sending import squeezed
 from live.machines.place import becomes, laptops, stations
-from rig.api import Request
+from rig.agents.api import Request
 from rig.waiting import eventually
 
 TEXT = "first line\n  second: 漢 😀 $(x)\n" + "words of some length\n" * 2000

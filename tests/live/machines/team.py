@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bellboard.storage.spool import Spool
-from hosting import put
 from live.machines.breaks import BACK, STALE
 from live.machines.place import history
 from live.report import figures
-from rig import nats
-from rig.machines import PROGRAM, Machine
+from rig.host.hosting import put
+from rig.machines import nats
+from rig.machines.ssh import PROGRAM, Machine
 from rig.waiting import eventually, rest
 
 CUT = 30.0  # seconds

@@ -12,10 +12,11 @@ from typing import Any
 
 from bellboard.system import processes
 from live.machines.place import Laptop, Station, contained, laptops, stations
-from rig import agent, claude_code
+from rig.agents import agent
 from rig.editor import Editor
+from rig.fetched import claude_code
 from rig.fixtures import Editors
-from rig.machines import Container, Machine
+from rig.machines.ssh import Container, Machine
 from rig.waiting import eventually
 
 QUICK = ("-oServerAliveInterval=1", "-oServerAliveCountMax=2")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from live.machines.breaks import asks
 from live.machines.place import RINGS, Laptop, Station, becomes, laptops, stations
-from rig.machines import PROGRAM
+from rig.machines.ssh import PROGRAM
 from rig.waiting import PATIENCE, eventually, rest
 
 AFTER = 3.0  # seconds in which a second notice would have come

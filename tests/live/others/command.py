@@ -19,9 +19,9 @@ from live.others.themes import THEMES
 from live.others.views import CHECKS, VIEWS
 from live.xterm import XServer, Xterm
 from rig import home as homes
-from rig.cache import Missing
 from rig.editor import Editor
-from sample import QUIET
+from rig.fetched.cache import Missing
+from rig.host.sample import QUIET
 
 COLUMNS, LINES = 110, 30
 SETTLE = 0.7  # seconds for the terminal to draw what the editor has sent

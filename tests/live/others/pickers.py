@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rig.cache import Missing
 from rig.editor import Editor
+from rig.fetched.cache import Missing
+from rig.host.sample import HIDDEN_TERMINAL, Host, blocked, session
 from rig.waiting import eventually
-from sample import HIDDEN_TERMINAL, Host, blocked, session
 
 MAIN = "api +main"  # the row of a session, in a list or in a board
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rig import debian
-from rig.cache import Missing, kept, run
+from rig.fetched import debian
+from rig.fetched.cache import Missing, kept, run
 
 HOMES = {
     "snacks.nvim": "folke",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rig.editor import Editor
+from rig.host.sample import HIDDEN_TERMINAL, Host, session
 from rig.waiting import eventually
-from sample import HIDDEN_TERMINAL, Host, session
 
 
 @dataclass(frozen=True)

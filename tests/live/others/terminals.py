@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rig.cache import Missing
 from rig.editor import Editor
+from rig.fetched.cache import Missing
+from rig.host.sample import Host, blocked
 from rig.waiting import eventually
-from sample import Host, blocked
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from live.others.pickers import PICKERS, checked, opened
 from live.others.quitting import BESIDE, forced, refused
 from live.others.terminals import KEEPERS, kept
 from rig.editor import Editor
-from sample import Host, blocked, house, machines
+from rig.host.sample import Host, blocked, house, machines
 
 TEXT = "vim.cmd('edit! lua/api.lua') vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })"
 CODE = ("local M = {}", "", "-- What the limiter allows.", "M.most = 30", "", "return M")

@@ -13,7 +13,7 @@ from typing import Final
 from live.report import Line, Row
 from live.screens import judged_by_screens
 from live.stands import SPEAKING, Stand
-from playback import TRACES, play, read_lines
+from rig.host.playback import TRACES, play, read_lines
 
 RECORDED: Final = sorted((TRACES / "own_reports").glob("*.jsonl"))
 TYPED: Final = "it takes what you type for a sign that you have seen how the turn ended"

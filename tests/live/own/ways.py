@@ -13,14 +13,14 @@ from typing import Any, Final
 from bellboard.agents import traces as traces
 from bellboard.core.records import Folded
 from live.account import Line
-from rig.cache import CHECKOUT
+from rig import ROOT
 
 BY_FILE: Final = {"busy": "working", "waiting": "blocked", "shell": "background"}
 ENDED: Final = {"completed", "error", "idle"}
 ASKED: Final = ("permission_prompt", "elicitation_dialog")
 LAST_WORDS: Final = {"Interrupted": "idle", "API Error": "error"}
 EVIDENCE: Final = ("hook", "registry", "transcript", "process", "osc7501", "tick")
-REGISTERED: Final = json.loads((CHECKOUT / "hooks" / "hooks.json").read_text())["hooks"].keys()
+REGISTERED: Final = json.loads((ROOT / "hooks" / "hooks.json").read_text())["hooks"].keys()
 SAYS: Final = {"done": "completed"}  # words of a report that are not ours
 
 

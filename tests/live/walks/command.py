@@ -24,8 +24,8 @@ from live.walks.actions import Walk
 from live.walks.judge import Disagreement, Verdict, judged
 from live.walks.shrink import shrunk, until_wrong
 from live.walks.walker import Walked, walked
-from rig import claude_code
-from rig.cache import folder
+from rig.fetched import claude_code
+from rig.fetched.cache import folder
 
 LENGTH: Final = 75.0  # approximate seconds of a walk
 MARGIN: Final = 3.0  # seconds after the start of a wrong status in which actions may be its cause

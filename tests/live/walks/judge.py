@@ -8,7 +8,7 @@ from typing import Final
 
 from live.account import SLACK, Account, Line, Stretch, most_urgent, runs
 from live.walks.walker import Walked
-from playback import late, play
+from rig.host.playback import late, play
 
 LONGEST: Final = 0.5  # seconds that a wrong status may last
 GONE: Final = 2.0  # seconds that a session may stay listed after its last process

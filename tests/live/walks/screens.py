@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from live.claude import ClaudeStage
-from rig.agent import spoken
+from rig.agents.agent import spoken
 from rig.beside import Beside
 
 EVERY: Final = 1.0  # seconds; a difference is reported if it is seen twice in a row

@@ -21,9 +21,9 @@ from live.walks.actions import TERMINALS, Action, Walk
 from live.walks.screens import Screens
 from live.witness import Listing, Witness
 from rig import home as homes
-from rig.agent import Agent, elicitation
-from rig.api import Api
-from rig.loopback import Watch
+from rig.agents.agent import Agent, elicitation
+from rig.agents.api import Api
+from rig.machines.loopback import Watch
 from rig.tmux import Pane
 from rig.waiting import eventually, rest
 

@@ -417,7 +417,7 @@ TAKES: Final = f"one line, at most {LONGEST_TYPED} printable characters"
 TAB: Final = "Tab"
 EDITS: Final = WORDS["edits"] + WHOSE[SESSION]
 
-#: Answers of a plan's dialog, as seen in 2.1.76, 2.1.119, 2.1.328 and 2.1.330 (tests/captures).
+#: Answers of a plan's dialog, as seen in 2.1.76, 2.1.119, 2.1.328, 2.1.330 (tests/data/captures).
 APPROVE: Final = frozenset(
     {
         "Yes",

@@ -30,7 +30,7 @@ class DialogShape(NamedTuple):
     rules: int = 0  # most rules between the mark and the selected answer
 
 
-#: As seen in five versions from 2.1.76 to 2.1.332 (tests/captures); the first that matches.
+#: As seen in five versions from 2.1.76 to 2.1.332 (tests/data/captures); the first that matches.
 SHAPES: Final = (
     DialogShape(
         "choice", re.compile(r"Accessing workspace:"), "after", intro="trust this folder? "

@@ -1,0 +1,1 @@
+"""What is fetched once into .cache, or found on this machine: Neovims, CLIs, tools."""

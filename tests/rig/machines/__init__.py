@@ -1,0 +1,1 @@
+"""Other machines, users, mounts and networks."""
