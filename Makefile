@@ -37,7 +37,7 @@ test: needs $(READY) rig $(COMPILED) ## set up and run the tests (ARGS="-k float
 live: needs $(READY) $(COMPILED) ## start real agent CLIs (ONLY=tests|scenes|walks|answers|machines|… AGENT=codex CLI=newest MINUTES=5)
 	@$(RIG) fetch live >/dev/null || [ -z "$$BELLBOARD_WHOLE" ]
 	$(if $(filter tests,$(ONLY)),$(BIN)/python -m pytest $(WORKERS) --live $(if $(SHORT),short,all) -m live, \
-		cd tests && PYTHONPATH=. ../$(BIN)/python -m live $(ONLY) $(if $(AGENT),--agent $(AGENT)) \
+		$(BIN)/python -m live $(ONLY) $(if $(AGENT),--agent $(AGENT)) \
 		$(if $(CLI),--cli $(CLI)) $(if $(MINUTES),--minutes $(MINUTES))) $(ARGS)
 
 quick: $(READY) $(COMPILED) ## the inner loop: core, store and house, in half a minute
@@ -62,12 +62,12 @@ bench: $(READY) ## run the benchmarks
 	@status=0; for b in $(BENCHES); do echo "== $$b"; $(BIN)/python bench/$$b.py || status=1; done; exit $$status
 
 fuzz: $(READY) ## let faults happen to a host, at random (MINUTES=10 SEED=1 ONLY=payload)
-	@cd tests && PYTHONPATH=. ../$(BIN)/python -m faults $(if $(MINUTES),--minutes $(MINUTES)) \
+	@$(BIN)/python -m faults $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(CASES),--cases $(CASES))
 
 mutants: needs $(READY) $(COMPILED) ## make small faults at random, say which test catches each (SEED=1 COUNT=9)
-	@cd tests && PYTHONPATH=. ../$(BIN)/python -m house.mutants --seed $(or $(SEED),1) --count $(or $(COUNT),9) \
-		| PYTHONPATH=. ../$(BIN)/python -m house.mutants /dev/stdin
+	@$(BIN)/python -m house.mutants --seed $(or $(SEED),1) --count $(or $(COUNT),9) \
+		| $(BIN)/python -m house.mutants /dev/stdin
 
 doc: $(READY) ## update the table of rules and the help tags, open the manual
 	@$(BIN)/python doc/tables.py
@@ -76,9 +76,11 @@ doc: $(READY) ## update the table of rules and the help tags, open the manual
 picture: $(READY) ## redraw doc/bellboard.svg and doc/demo.svg from the demo's screen
 	@$(BIN)/python demo/film.py --picture doc/bellboard.svg --film doc/demo.svg
 
-# Again when pyproject.toml changes.
+# Again when pyproject.toml changes. The folder of the tests is on the path of this Python: a test runs
+# a program of its folder, and `python -m rig`, `-m live`, `-m golden` are found from anywhere.
 $(READY): pyproject.toml
 	@./build.sh dev
+	@echo '$(CURDIR)/tests' >"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 
 # Compile the tests once; in a new checkout each worker would, at the same time.
 $(COMPILED): $(READY)

@@ -7,8 +7,8 @@ row for other machines, notice, float, status bar and change of status; `list` a
 fixed moments; at the end `explain`, `replay`, the ended sessions and what was counted.
 `outcome/` holds that as it was.
 
-    cd tests && PYTHONPATH=. python -m golden            what differs
-    cd tests && PYTHONPATH=. python -m golden --write    keep it as the new outcome
+    python -m golden            what differs
+    python -m golden --write    keep it as the new outcome
 
 A difference that is wanted gets a row in `differences.md`, with its reason.
 
