@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import rig.agents.codex
-import rig.agents.opencode
+from rig.agents import codex as codex_cli
+from rig.agents import opencode as opencode_cli
 from rig.agents.model import Model
 from rig.fetched import node, npm
 from rig.fetched.cache import Missing
@@ -101,15 +101,15 @@ class Stand:
 
 
 def codex_settings(given: Settings) -> Mapping[str, str]:
-    config = rig.codex.config(given.home, given.model)
+    config = codex_cli.config(given.home, given.model)
     given.write(".codex/config.toml", config)
     return {"FAKE_KEY": "dummy"}
 
 
 def opencode_settings(given: Settings) -> Mapping[str, str]:
     may = "allow" if given.free else "ask"
-    given.write("config/opencode/opencode.json", rig.opencode.config(given.model, may))
-    return rig.opencode.OFF
+    given.write("config/opencode/opencode.json", opencode_cli.config(given.model, may))
+    return opencode_cli.OFF
 
 
 def gemini_settings(given: Settings) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
 """A fake Anthropic Messages API on loopback that plays scenarios.py.
 
-In a test: `with Api() as api: …`. By hand: `python3 -m rig.api` in tests/.
+In a test: `with Api() as api: …`. By hand: `python -m rig.agents.api`.
 """
 
 from __future__ import annotations
