@@ -2,7 +2,8 @@
 
 The text between two marker lines is generated: the rules from `machine.py`, from `agents` their
 abilities and the files of their hooks, from `config/options.lua` the options, from `command.lua`
-the commands and their mappings, into which it writes the names of the agents.  The types of the options are written into `config/types.lua`.
+the commands and their mappings, into which it writes the names of the agents.  The types of the
+options are written into `config/types.lua`.
 With --check nothing is written; the exit status says whether all of it is up to date.
 """
 

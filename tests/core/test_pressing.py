@@ -1,4 +1,4 @@
-"""The keys of whole answers, as they were typed into real CLIs (`walks.py`)."""
+"""The keys of whole answers, as they were typed into real CLIs (`dialogs.py`)."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def test_what_does_not_run_is_named(home: Home, given: Any, code: int, said: str
 BAD = {
     "test_starts.py": ("import subprocess\nsubprocess.run(['true'])", "subprocess.Popen"),
     "test_fetches.py": (
-        "from rig import cache\ncache.kept('zsh', lambda *_: None)",
+        "from rig.fetched import cache\ncache.kept('zsh', lambda *_: None)",
         "zsh is fetched while tests are collected",
     ),
     "test_nameless.py": ("def test_it(): pass", "test_it names none of the layers core"),

@@ -60,7 +60,7 @@ def after(stage: ClaudeStage, text: str) -> None:
 
 
 def prompt(stage: Anywhere, text: str) -> None:
-    """prompt SCENARIO: enter a prompt; `rig/scenarios.py` has what the model does."""
+    """prompt SCENARIO: enter a prompt; `rig/agents/scenarios.py` has what the model does."""
     stage.prompt(text)
 
 

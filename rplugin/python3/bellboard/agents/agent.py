@@ -1,8 +1,8 @@
 """The tasks of a CLI for bellboard: decode its reports, observe it, take answers.
 
 Each CLI has a file or a folder of its own here, and `registry.py` lists them.  Other files that
-name a CLI are listed in `tests/house/test_house.py`, each with its reason.  Code that decodes does
-no I/O, knows no clock, and tolerates any input; all other code is imported where it runs.
+name a CLI are listed in `tests/house/test_house.py`, each with a reason.  Code that decodes does no
+I/O, knows no clock, and tolerates any input; all other code is imported where it runs.
 """
 
 from __future__ import annotations
