@@ -9,7 +9,6 @@ import argparse
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +17,12 @@ from bellboard.cli import parser
 from bellboard.cli.home import SCHEMA
 from bellboard.core import feed
 from bellboard.core.row import Row
+from rig import DATA, ROOT
 from rig.schema import KEYWORDS, NOTES, check, definition_of, faults, schema
 from rig.shell import Shell, fill
 
-ROOT = Path(__file__).resolve().parents[1]
 #: What version 1 promised when it was first published: its objects, a line each.
-FIRST = ROOT / "tests/data/inputs/schema-1.txt"
+FIRST = DATA / "inputs/schema-1.txt"
 #: Fields of a session that only commands print: what they could not verify.
 OF_COMMANDS = {"verified", "stale_since"}
 #: Fields of a session that only a Neovim uses.
