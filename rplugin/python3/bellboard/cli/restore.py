@@ -51,7 +51,7 @@ def restore(args: Args) -> int:
         verify(shared)
         found = chosen(shared, args.session)
     if args.json and not args.yes:
-        print_json({"v": 1, "t": time.time(), "sessions": [x.record for x in found]})
+        print_json({"t": time.time(), "sessions": [x.record for x in found]})
         return 0
     if args.dismiss:
         settled = settle(found)
@@ -160,7 +160,7 @@ def open_all(found: Sequence[Lost], windows: Windows, args: Args) -> int:
             else:
                 done["restored"].append(x)
     if args.json:
-        print_json({"v": 1, **{key: [x.record for x in some] for key, some in done.items()}})
+        print_json({**{key: [x.record for x in some] for key, some in done.items()}})
     else:
         print(f"{words.amount(len(done['restored']), 'session')} restored")
         for x in done["failed"]:
