@@ -354,6 +354,14 @@ M.subcommands = {
     end,
   },
   {
+    'restore',
+    '[{session}…]',
+    desc = 'Open the sessions again that went down with tmux, Neovim or the machine: |bellboard-restore|. It lists them and asks first. What was in tmux comes into tmux, the rest into terminal buffers.',
+    run = function(words)
+      require('bellboard.jump.restore').run(words)
+    end,
+  },
+  {
     'explain',
     '{session}',
     desc = 'Show why a session has its status: |bellboard-shell|.',

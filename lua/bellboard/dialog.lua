@@ -622,7 +622,7 @@ end
 --- block: its keys answer, any other key closes it and has its usual effect. So does any key that
 --- was typed before the user can have read the question.
 ---@param title string
----@param lines string[] wrapped to fit
+---@param lines string[]|bellboard.Row[] text is wrapped to fit, rows are shown as they are
 ---@param choices bellboard.Option[]
 M.ask = function(title, lines, choices)
   moment.when('ask', function()
@@ -645,15 +645,20 @@ M.ask = function(title, lines, choices)
         end,
       }
     end
-    local content =
-      { title = title, rows = wrapped(lines, math.min(62, vim.o.columns - BESIDE)), hints = {} }
+    local has_rows = type(lines[1]) == 'table'
+    local rows = has_rows and lines or wrapped(lines, math.min(62, vim.o.columns - BESIDE))
+    local content = { title = title, rows = rows, hints = {} }
     local function changed()
       for nth, choice in ipairs(choices) do
         content.hints[nth] = { choice[1], choice[2], is_dim = not self:is_ready() }
       end
       self:draw(content)
     end
-    self = M.open({ keys = keys, passes = true, most = 66, changed = changed }, content)
+    local most = 66
+    for _, row in ipairs(has_rows and lines or {}) do
+      most = math.max(most, cells.width(row.text) + BESIDE)
+    end
+    self = M.open({ keys = keys, passes = true, most = most, changed = changed }, content)
     changed()
   end)
 end

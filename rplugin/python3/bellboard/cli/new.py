@@ -108,7 +108,7 @@ def new(args: Args) -> int:
 def prepared(args: Args) -> Start:
     """Check all that is asked for, and make the worktree."""
     from ..system.mounts import near
-    from .hooks import agent_named
+    from .hooks import agent_named, problems
 
     agent = agent_named(args.agent)
     passed, prompt = divided(args.words)
@@ -123,8 +123,9 @@ def prepared(args: Args) -> Start:
     tree, notes = worktree(args.worktree) if args.worktree else (None, [])
     argv = [program, *command[1:]]
     try:
-        own = agent.own_hooks([*argv, *passed], here(), os.environ)
-    except (Problem, OSError, ValueError) as e:
+        with problems(here()):
+            own = agent.own_hooks([*argv, *passed], here(), os.environ)
+    except (Problem, ValueError) as e:
         own, notes = [], [*notes, f"started without hooks: {e}"]
     argv += [*own, *passed, *(agent.prompted(prompt) if prompt else ())]
     return Start(agent, prompt, argv, tree.path if tree else str(working()), tree, notes)

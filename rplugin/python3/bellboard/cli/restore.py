@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ..core import words
@@ -135,6 +136,25 @@ def write(shared: SharedBoard, closed: Mapping[str, float]) -> None:
             raise Problem(f"cannot write to {shared.spool.new}: {e.strerror}") from None
 
 
+@cache
+def own_hooks(key: str) -> Sequence[str]:
+    """Return the arguments that give sessions of an agent hooks of their own, if it has none."""
+    from ..agents.registry import agent_of
+    from ..system.mounts import near
+    from .hooks import has_hooks, problems
+
+    agent = agent_of(key)
+    program = near(agent.program, os.environ.get("PATH", ""))
+    if program is None or has_hooks((agent,)):
+        return ()
+    try:
+        with problems(here()):
+            return agent.own_hooks([program], here(), os.environ)
+    except (Problem, ValueError) as e:
+        warn(f"{agent.name} is started without hooks: {e}")
+        return ()
+
+
 def open_all(found: Sequence[Lost], windows: Windows, args: Args) -> int:
     """Open the sessions that can be, and report what became of each."""
     from ..system.failures import Declined
@@ -142,7 +162,8 @@ def open_all(found: Sequence[Lost], windows: Windows, args: Args) -> int:
     claimed = settle([x for x in found if not x.why])
     done: dict[str, list[Lost]] = {"restored": [], "open": [], "failed": []}
     wrong = 0
-    for x in found:
+    for lost in found:
+        x = lost if lost.why else lost._replace(argv=[*lost.argv, *own_hooks(lost.agent)])
         if x.why:
             done["failed"].append(x)
         elif x.session_id not in claimed:
@@ -153,17 +174,18 @@ def open_all(found: Sequence[Lost], windows: Windows, args: Args) -> int:
             try:
                 windows.open(x)
             except Declined as e:
-                done["failed"].append(x._replace(why=str(e)))
+                done["failed"].append(lost._replace(why=str(e)))
                 wrong += 1
                 with opened() as shared:
                     write(shared, {x.session_id: 0.0})
             else:
-                done["restored"].append(x)
+                done["restored"].append(lost)
     if args.json:
-        print_json({**{key: [x.record for x in some] for key, some in done.items()}})
+        print_json({key: [x.record for x in some] for key, some in done.items()})
     else:
         print(f"{words.amount(len(done['restored']), 'session')} restored")
+        told = {x.session_id for x in found if x.why}
         for x in done["failed"]:
-            if x not in found:  # else the list has said why
+            if x.session_id not in told:  # by the list
                 warn(f"{words.project(x.shown)}: {x.why}")
     return 1 if wrong else 0

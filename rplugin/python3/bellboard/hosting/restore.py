@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..agents.registry import agent_of, unnested
+from ..core import words
 from ..core.published import Published, publish_ended
 from ..core.restore import Location, last_word, place_of, went_down
 from ..core.session import Session
@@ -35,7 +36,8 @@ class Lost(NamedTuple):
     @property
     def record(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        fields = {k: v for k, v in self._asdict().items() if k != "shown" and v != ""}
+        names = {"project": words.project(self.shown), "title": words.title(self.shown)}
+        fields = {k: v for k, v in (self._asdict() | names).items() if k != "shown" and v != ""}
         return {
             **fields,
             "place": {k: v for k, v in self.place._asdict().items() if v not in ("", -1)},
@@ -119,19 +121,19 @@ class Windows:
 
     def open(self, x: Lost) -> None:
         """Start a session in its window; raise `Declined` with the reason if that fails."""
-        place, words = x.place, in_shell(x.argv, x.directory)
+        place, line = x.place, in_shell(x.argv, x.directory)
         tmux, called = Tmux(place.socket), place.session or NAMELESS
         made = None
         if place.number >= 0 and (beside := self._panes.get(place)):
-            made = tmux.split(beside, words)  # unless there is no room
+            made = tmux.split(beside, line)  # unless there is no room
         if made is None and (panes := tmux.panes()) is not None:
             names = (called, literal(called))
             there = next((p.session for p in panes if p.session_name in names), "")
             if there:
-                made = tmux.open(there, words, place.window, is_shown=False)
+                made = tmux.open(there, line, place.window, is_shown=False)
             else:
                 around = unnested(self._environ)
-                made = tmux.begin(names[1], words, place.window, around, x.directory)
+                made = tmux.begin(names[1], line, place.window, around, x.directory)
         if made is None:
             raise Declined(tmux.why)
         self._panes.setdefault(place, made.pane)
