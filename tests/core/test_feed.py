@@ -33,6 +33,7 @@ from bellboard.core.published import publish
 from bellboard.core.row import LONGEST_SENT, Row, row, row_of
 from bellboard.core.session import Block, Session, Subagent
 from bellboard.core.text import Lines
+from rig import schema
 
 HOSTILE = (
     *("\x1b]0;owned\x07\x1b[2J", "a\x00b", "\u202egpj.exe", "\u2066x\u2069", "\ud800", "\n\r\n"),
@@ -107,21 +108,29 @@ def test_a_row_has_what_is_shown_and_nothing_else() -> None:
     }
 
 
+def reread(line: bytes) -> feed.Line | None:
+    """Read a line that was written, and is as the schema says."""
+    schema.check_line("feed", line)
+    return feed.read(line)
+
+
 def test_a_state_is_read_as_it_was_written() -> None:
     sent = row(publish(session()))
     assert sent is not None
     (line,) = feed.state(9.0, [sent], [a_move(7)], Cursor("db", 7), True)
-    assert FeedState(9.0, "db.7", ("s1",), (sent,), (a_move(7),), True) == feed.read(line)
+    assert FeedState(9.0, "db.7", ("s1",), (sent,), (a_move(7),), True) == reread(line)
 
 
 def test_other_lines_are_read_as_they_were_written() -> None:
     hello = Hello("0.9", "m1", "b1", 5.0, True, ("claude", "codex"), 2, "jo")
     for said in (hello, Beat(5.0, "db.3"), FeedProblem("no more")):
-        assert said == feed.read(feed.encoded(said))
+        assert said == reread(feed.encoded(said))
+    notes = feed.HealthNotes({"fleet": "no server"})
+    assert notes == reread(feed.encoded(notes))
     line = feed.replied(4, {"ok": False, "why": "it is gone", "rows": ["a"]})
-    assert Reply(4, False, "it is gone", {"rows": ["a"]}) == feed.read(line)
+    assert Reply(4, False, "it is gone", {"rows": ["a"]}) == reread(line)
     (line,) = feed.changes(2.0, [a_row()], ["s2"], [], Cursor("db", 3), Cursor("db", 4))
-    assert FeedChange(2.0, "db.4", (a_row(),), ("s2",)) == feed.read(line)
+    assert FeedChange(2.0, "db.4", (a_row(),), ("s2",)) == reread(line)
 
 
 def test_what_one_of_many_machines_says_is_read_as_it_was_written() -> None:
@@ -137,7 +146,7 @@ def test_what_one_of_many_machines_says_is_read_as_it_was_written() -> None:
         Gone(),
     ):
         (line,) = feed.of("dev", said)
-        assert Of("dev", said) == feed.read(line)
+        assert Of("dev", said) == reread(line)
     for odd in ({"machine": "../x"}, {"machine": 1}, {"said": []}, {"said": {"type": "reply"}}):
         given = {"type": "of", "machine": "dev", "said": {"type": "gone"}, **odd}
         assert feed.read(json.dumps(given).encode()) is None

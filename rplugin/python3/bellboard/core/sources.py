@@ -160,11 +160,14 @@ def counts_at_once(s: Session, now: Stated) -> bool:
 def statement(s: Session, clock: float, stands: bool = False) -> Event:
     """Return the statement about the run in front as an event."""
     x = s.stated
+    t = clock if stands and x.says == "waiting" else x.at
+    if not x.says:  # such as of a session that only its process shows: nothing was before that
+        t = max(clock, s.last)
     kind = "states dialog" if is_dialog(x) else KINDS.get(x.says, "states nothing")
     return Event(
         kind,
         kind,
-        clock if not x.says or (stands and x.says == "waiting") else x.at,
+        t,
         clock,
         s.session_id,
         pid=s.pid,
