@@ -129,8 +129,9 @@ M.run = function(words)
         end,
       },
     })
-    local title = #all == 1 and '1 session' or ('%d sessions'):format(#all)
-    dialog.ask(title .. ' went down with a terminal', rows_of(all), choices)
+    local title = #all == 1 and '1 session went down with its terminal'
+      or ('%d sessions went down with their terminals'):format(#all)
+    dialog.ask(title, rows_of(all), choices)
   end)
 end
 

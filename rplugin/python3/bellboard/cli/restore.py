@@ -68,6 +68,7 @@ def restore(args: Args) -> int:
     if not args.yes:
         if not has_terminal():
             raise Problem("nothing was restored, as nobody can be asked here; give --yes")
+        print()
         if not says_yes(question(len(able))):
             print("Nothing was restored; `bellboard restore --dismiss` offers these no more.")
             return 1

@@ -17,7 +17,7 @@ from .session import ABSENT, Session, is_nameless
 #: index and name; the time of the end after which there is nothing to restore.
 HOLDER, WINDOW, CLOSED = "holder", "window", "closed"
 KEPT: Final = frozenset({HOLDER, WINDOW, CLOSED})  # facts that are not published
-KEEP: Final = 14 * 86400.0  # seconds for which a session is offered
+KEEP: Final = 7 * 86400.0  # seconds for which a session is offered
 TOGETHER: Final = 5.0  # seconds from the end of a session to that of what held its terminal
 LONG: Final = 60.0  # seconds after an end in which news of another session may come late
 #: Ends of a session that is shown no more, or goes on under another id.

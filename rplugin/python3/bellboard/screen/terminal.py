@@ -113,7 +113,8 @@ def show_lost(sessions: Sequence[Lost], now: float) -> None:
     """Print one line for each session that went down: its age, project, title, and place."""
     out = console()
     able = [x for x in sessions if not x.why]
-    head = f" {words.amount(len(sessions), 'session')} went down with their terminals"
+    whose = "its terminal" if len(sessions) == 1 else "their terminals"
+    head = f" {words.amount(len(sessions), 'session')} went down with {whose}"
     lines = [StyledText(head), StyledText()] if sessions else []
     names = [words.project(x.shown) for x in sessions]
     places = [place_words(x.place) for x in sessions]
