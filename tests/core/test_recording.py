@@ -217,6 +217,7 @@ OTHERS: list[Line] = [
     {"goto": {"session_id": "s"}},
     {"set": {"session_id": "s", "status": "error"}},
     {"park": {"session_id": "s", "parked": False}},
+    {"submit": {"session_id": "s", "by": f"a shell of {SECRET}"}},
     {"snooze": {"session_id": "s", "until": 1.9e9}},
     {"process": {"pid": 7, "alive": True, "tty": "/dev/pts/1", "children": 2}},
     {"process": {"pid": 7, "alive": True, "tmux": f"/tmp/{SECRET}/x", "nvim": f"/run/{SECRET}"}},

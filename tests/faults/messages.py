@@ -152,6 +152,7 @@ LINES: dict[str, Any] = {
     "name": {"session_id": "f1", "name": "a name"},
     "park": {"session_id": "f1", "parked": True},
     "snooze": {"session_id": "f1", "until": 1.9e9},
+    "submit": {"session_id": "f1", "by": "a shell"},
     "forget": {"session_id": "f2"},
     "facts": {"session_id": "f1", "branch": "main", "ports": [8080], "remotes": ["origin x"]},
     "restart": {},

@@ -479,6 +479,7 @@ LINES = {
     "config": ("grace", "approval", "clear"),
     "snooze": ("session_id", "until"),
     "label": ("session_id", "label"),
+    "submit": ("session_id", "by"),
     "answer": ("session_id", "request", "digest", "choice", "way", "by", "outcome", "pid"),
     "hook": ("session_id", "hook_event_name", "cwd", "context_tokens", "background_tasks"),
 }

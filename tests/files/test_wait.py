@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bellboard.cli.wait import BEGINS
+from rig.host.far_feed import FarFeed
 from rig.shell import Shell, fill
 from rig.waiting import PATIENCE, eventually
 
@@ -200,3 +201,17 @@ def test_a_queued_prompt_is_waited_for(shell: Shell) -> None:
     shell.emit("UserPromptSubmit", session_id="s", prompt="two")
     shell.emit("Stop", session_id="s", last_assistant_message="two")
     assert ended(waits) == (0, "s completed api: two\n", "")
+
+
+def test_a_session_of_another_machine_is_waited_for_by_whoever_follows_it(
+    shell: Shell, dev: FarFeed
+) -> None:
+    """The process that followed it is killed: the one that waits does so from then on."""
+    serve = shell.start("serve")
+    eventually(lambda: "dev/claude/s1" in shell.sessions(), "its row")
+    waits = waiting(shell, "dev/claude/s1", "--for", "completed")
+    serve.kill()
+    serve.communicate(timeout=PATIENCE)
+    dev.say(dev.moved("s1", "completed", submitted=dev.now()))  # that one has not begun yet
+    dev.say(dev.moved("s1", "working"), dev.moved("s1", "completed", project="api"))
+    assert ended(waits) == (0, "dev/claude/s1 completed dev:api\n", "")

@@ -6,6 +6,7 @@ A hook that waits never holds it up. One session and a few of each; `make live O
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import pytest
@@ -103,3 +104,28 @@ def test_an_agent_may_ask_and_wait_and_not_answer() -> None:
         assert "it asks something: answer that first" in said[2]
         asks.shows("Do you want to")
         assert not (asks.launch.cwd / "made.txt").exists()
+
+
+def test_what_is_sent_is_waited_for_and_not_the_turn_before_it() -> None:
+    """At rest, and in the queue of a turn that is not yet over."""
+    with place() as made:
+        for name in ("one", "two", "three"):
+            made.api.scenarios[name] = (Turn((shell("echo x; sleep 1"),)), say(f"That was {name}."))
+        cli = made.start("sent", args=("--allowedTools", "Bash"))
+        sid = made.session(cli)
+
+        def send(name: str) -> str:
+            said = made.run("send", sid, f"play:{name} please", "--submit", "--json")
+            return str(json.loads(said).get("outcome"))
+
+        def waited(*more: str) -> str:
+            said = made.run("wait", sid, "--for", "completed", "--timeout", "60", "--json", *more)
+            told = json.loads(said)
+            return f"{told['outcome']}: {told['session'].get('last_message')}"
+
+        assert send("one") == "taken"
+        assert waited() == "reached: That was one."
+        assert send("two") == "taken"
+        assert send("three") == "queued"
+        assert waited() == "reached: That was three."
+        assert waited("--timeout", "0") == "reached: That was three."

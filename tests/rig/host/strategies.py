@@ -176,6 +176,7 @@ others = st.one_of(
         st.sampled_from(["idle", "blocked", "working", "background", "no such status"]),
     ),
     st.builds(lambda s: {"label": {"session_id": s, "label": "HEAVY"}}, sessions),
+    st.builds(lambda s: {"submit": {"session_id": s, "by": "a shell"}}, sessions),
     st.builds(
         lambda s, x: {"answer": {"session_id": s, "choice": "allow", "way": "hook", **x}},
         sessions,
@@ -209,7 +210,19 @@ json_values = st.recursive(
 KEYS = (
     *("t", "arrived", "hook", "origin", "registry", "transcript", "process", "pane", "view"),
     *("far", "link", "machine", "row", "gone", "all", "ids", "up", "cursor", "since"),
-    *("goto", "set", "label", "config", "raw", "restart", "facts", "name", "park", "snooze"),
+    *(
+        "goto",
+        "set",
+        "label",
+        "config",
+        "raw",
+        "restart",
+        "facts",
+        "name",
+        "park",
+        "snooze",
+        "submit",
+    ),
     *(
         "answer",
         "choice",

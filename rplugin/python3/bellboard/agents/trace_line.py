@@ -318,7 +318,8 @@ def _answer(x: TraceLine, t: float, now: float) -> Event:
 
 
 def _submit(x: TraceLine, t: float, now: float) -> Event:
-    return Event("submit", "submit", t, now, usable_id(x.session_id), detail=line(x.by, 80))
+    by = line(x.by, 80)
+    return Event("submit", "submit", t, now, usable_id(x.session_id), viewer=by, detail=by)
 
 
 def _facts(fields: Facts, t: float, now: float) -> Event:

@@ -25,6 +25,7 @@ DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on
 EPILOG = """\
 SESSION is a session id, the start of one, or a name, project or worktree that only one
 session has.
+Exit codes: 0 success, 1 failure or no, 2 usage error; `wait` has two more: `bellboard wait --help`.
 State is kept in $BELLBOARD_HOME, or $XDG_STATE_HOME/bellboard, or ~/.local/state/bellboard.
 """
 #: Module → its commands, as help lists them.  Only the module of the command that runs is imported.

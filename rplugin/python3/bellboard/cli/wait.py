@@ -112,8 +112,6 @@ class Waiting:
         self._args, self._called = args, dict(called)  # session → its name, as given
         self._left: dict[str, Published | None] = dict.fromkeys(called)
         self._are_gone = False
-        #: Session → the prompt and rest that it shows, and when they were first seen.
-        self._resting: dict[str, tuple[object, float]] = {}
         self._host: Host | None = None
         for name in unknown:
             self._tell(name, "", None, ENDED, "gone")
@@ -170,7 +168,7 @@ class Waiting:
                 break
             s = _now(shared, sid)
             self._left[sid] = p = publish(s) if s is not None and is_listed(s) else None
-            if (wait := _moves(s) if p is None else self._begins(sid, p)) > 0:
+            if (wait := _moves(s) if p is None else _begins(p)) > 0:
                 delay = min(delay, wait)
                 continue
             is_idle = p is not None and p["status"] == "idle"
@@ -183,15 +181,6 @@ class Waiting:
                 del self._left[sid]
                 self._lose()
         return delay
-
-    def _begins(self, sid: str, p: Published) -> float:
-        """Return the seconds in which a prompt that was submitted may still begin a turn."""
-        if "submitted" not in p or p["status"] in ASKS_OR_WORKS:
-            return 0.0
-        shown, now = (p["submitted"], p["since"]), time.monotonic()
-        if self._resting.get(sid, ("",))[0] != shown:
-            self._resting[sid] = shown, now
-        return self._resting[sid][1] + BEGINS - now
 
     def _reach(self, sid: str, p: Published | None, status: str) -> None:
         del self._left[sid]
@@ -256,6 +245,14 @@ def _now(shared: SharedBoard, sid: str) -> Session | None:
         return s
     later = (x for x in sessions.values() if sid in x.previous and is_listed(x))
     return max(later, key=lambda x: x.previous[::-1].index(sid), default=s)
+
+
+def _begins(p: Published) -> float:
+    """Return the seconds in which a prompt that was submitted may still begin a turn."""
+    if "submitted" not in p or p["status"] in ASKS_OR_WORKS:
+        return 0.0
+    left: float = max(p["submitted"], p["since"]) + BEGINS - time.time()
+    return min(left, BEGINS)  # the clock may have been set back
 
 
 def _moves(s: Session | None) -> float:

@@ -182,7 +182,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     unreminded: float = 0.0  # the newest end of one whose reminder may still come
     prompted: bool = False  # a prompt started this busy time
     queue: tuple[float, ...] = ()  # when each waiting prompt was entered
-    submitted: float = 0.0  # the newest prompt that was submitted from a screen of ours
+    submitted: float = 0.0  # when a prompt was submitted from here, until its hook comes
     unchecked: bool = False  # auto mode cannot check commands, so it asks
     rested: str = ""  # the status before a busy time that no prompt started
     rested_since: float = 0.0

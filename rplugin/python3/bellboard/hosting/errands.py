@@ -79,16 +79,15 @@ class Errands:
         return await self._known[what](given)
 
     async def _send(self, given: Given) -> Reply:
-        """Send a prompt; report one that was submitted, so that the rest before it is old."""
         from .sending import Sending
 
-        begun = time.time()
-        reply = await Sending(self._requests).send(given)
-        if given.get("submit") is True:
-            said = TraceLine(session_id=str(given.get("session_id")), by=self._by)
-            with suppress(ValueError, OSError):  # it is sent, whatever can be written here
-                self._report(said.line(begun, "submit"))
-        return reply
+        return await Sending(self._requests).send(given, self._submits)
+
+    def _submits(self, session_id: str) -> None:
+        """Report that a prompt is about to be submitted, so that the rest before it is old."""
+        said = TraceLine(session_id=session_id, by=self._by)
+        with suppress(ValueError, OSError):  # it is sent, whatever can be written here
+            self._report(said.line(time.time(), "submit"))
 
     async def _interrupt(self, given: Given) -> Reply:
         from .sending import Sending

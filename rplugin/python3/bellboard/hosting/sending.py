@@ -61,8 +61,10 @@ class Sending:
     def __init__(self, requests: RequestReader) -> None:
         self._requests = requests
 
-    async def send(self, given: Given) -> Reply:
+    async def send(self, given: Given, submits: Callable[[str], object]) -> Reply:
         """Put a text into the prompt of a session; `submit` it if that is true.
+
+        `submits` is called with the id of the session before that.
 
         `outcome` is "kept" if it stands there, "queued" if the CLI will submit it after what it
         does now, "taken" if a turn has begun, "nothing" if none has.
@@ -73,6 +75,8 @@ class Sending:
         if status_of(s) in BUSY and not agent.queues:
             raise Declined("it works, and takes no prompt meanwhile; send it when it rests")
         begun = time.time()
+        if submit:
+            submits(s.session_id)
         is_for_server = submit and not text.startswith("/")  # where that would be no command
         say = partial(agent.say, s, process.pid, text, self._requests.spool.home)
         if not is_for_server or await self._by_server(say) is None:

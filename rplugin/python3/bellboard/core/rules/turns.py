@@ -159,6 +159,7 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         return "older than the end of the turn"
     if e.kind == "prompt":
         see_aside(s)
+        s.submitted = s.submitted if e.t < s.submitted else 0.0
     if e.kind == "prompt" and o.prompts and e.prompt:
         s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
     if joins(s, e):
