@@ -75,6 +75,7 @@ M.attach = function()
   require('bellboard.report.screens').attach()
   require('bellboard.report.chats').attach()
   require('bellboard.report.outward').attach()
+  require('bellboard.report.unsaved').attach()
   require('bellboard.checktime').attach()
   require('bellboard.quit').attach()
   receive.on('snapshot', function()
@@ -119,6 +120,7 @@ M.reconfigure = function()
   if host.status().running then
     sessions.changed()
     require('bellboard.report.outward').renew()
+    require('bellboard.report.unsaved').renew()
     if not vim.deep_equal(shared(), sent) then
       coprocess.restart()
     end

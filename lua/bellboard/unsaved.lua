@@ -42,6 +42,22 @@ M.buffer = function(path)
   end
 end
 
+--- The files with unsaved changes, by all their names.
+---@return string[]
+M.paths = function()
+  local names = {}
+  for _, buf in ipairs(api.nvim_list_bufs()) do
+    local name = is_changed(buf) and api.nvim_buf_get_name(buf) or ''
+    if name ~= '' then
+      names[name] = true
+      names[vim.uv.fs_realpath(name) or name] = true
+    end
+  end
+  local paths = vim.tbl_keys(names)
+  table.sort(paths)
+  return paths
+end
+
 --- Look at what sessions change, and have changed since the last look.
 local function update()
   local now = {} ---@type table<string, bellboard.Unsaved>

@@ -123,3 +123,33 @@ def test_without_such_a_file_the_command_says_so(nvim: Editors) -> None:
     begin(editor)
     editor.command("ClaudeSessions diff")
     eventually(lambda: "no agent changes a file with unsaved changes" in editor.messages())
+
+
+def test_files_with_unsaved_changes_are_listed_for_hooks_if_that_is_wanted(nvim: Editors) -> None:
+    """By all their names, until they are saved or the option is off; by default, nowhere."""
+    plain, editor = nvim(config={}), nvim(config={"ask_unsaved": True})
+    file = editor.home.file("a b.py", BEFORE)
+    link = editor.home.project / "link.py"
+    link.symlink_to(file)
+
+    def listed() -> list[str]:
+        lists = sorted((editor.home.bellboard / "hosts").glob("*.unsaved"))
+        return [line for path in lists for line in path.read_text().splitlines()]
+
+    for each in (plain, editor):
+        eventually(
+            lambda each=each: each.lua("return require('bellboard.process.talk').status().heard")
+        )
+        each.command("edit link.py | call setline(1, 'mine')")
+    names = sorted(f'"{path}"' for path in (file, link))
+    eventually(lambda: listed() == names, "both names")
+    editor.lua("require('bellboard').setup({ ask_unsaved = false })")
+    eventually(lambda: listed() == [], "none")
+    editor.lua("require('bellboard').setup({ ask_unsaved = true })")
+    eventually(lambda: listed() == names, "both names")
+    editor.command("write")
+    eventually(lambda: listed() == [], "none")
+    editor.command("call setline(1, 'more')")
+    eventually(listed, "a file")
+    editor.press(":qall!<CR>")
+    eventually(lambda: listed() == [], "none")

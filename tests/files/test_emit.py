@@ -592,3 +592,70 @@ def test_no_secret_of_the_environment_is_written(shell: list[str], spool: Spool)
     written = b"".join(path.read_bytes() + os.fsencode(path) for path in files(spool.home))
     assert PAYLOAD in written
     assert [value for value in SECRETS.values() if value.encode() in written] == []
+
+
+EDIT = '{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"%s","tool_input":{%s}}'
+ASK = (
+    b'{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask",'
+    b'"permissionDecisionReason":"you have unsaved changes of this file in Neovim"}}\n'
+)
+ODD = '/srv/[a] "b" $(c) \\ é.py'
+#: The tool, what it gets, and whether the CLI is to ask while these files have unsaved changes.
+GUARDED = {
+    "a file": ("Edit", '"file_path":"/srv/a.py","old_string":"x"', True),
+    "a notebook": ("NotebookEdit", '"new_source":"","notebook_path":"/srv/a.py"', True),
+    "an odd name": ("Write", f'"file_path":{json.dumps(ODD, ensure_ascii=False)}', True),
+    "another file": ("Edit", '"file_path":"/srv/a.pyc","old_string":"x"', False),
+    "a text that names it": (
+        "Write",
+        '"file_path":"/srv/b","content":"{\\"file_path\\":\\"/srv/a.py\\"}"',
+        False,
+    ),
+    "a file that is read": ("Read", '"file_path":"/srv/a.py"', False),
+}
+
+
+def guarded(shell: list[str], spool: Spool, tool: str, given: str, **env: str) -> bytes:
+    """Run the hook before a tool; return what it prints, and check that the event is there."""
+    payload = (EDIT % (tool, given)).encode()
+    done = subprocess.run(
+        [*shell, str(EMIT), "PreToolUse", str(os.getpid())],
+        input=payload,
+        env=environment(spool.home, **env),
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert events(spool)[-1].payload.strip() == payload
+    return done.stdout
+
+
+@pytest.mark.parametrize("case", GUARDED)
+def test_it_has_the_cli_ask_before_unsaved_changes_are_written_over(
+    shell: list[str], spool: Spool, case: str
+) -> None:
+    """If a running host lists the file, whatever its name."""
+    tool, given, asks = GUARDED[case]
+    spool.hosts.announce(os.getpid())
+    spool.hosts.list_unsaved(os.getpid(), ["/srv/other", "/srv/a.py", ODD])
+    assert guarded(shell, spool, tool, given) == (ASK if asks else b"")
+
+
+def test_it_asks_nothing_where_nobody_could_answer_or_nothing_is_unsaved(
+    shell: list[str], spool: Spool
+) -> None:
+    """After a host has died, headless, of another agent, or once the changes are saved."""
+    edit, pid = ("Edit", '"file_path":"/srv/a.py"'), os.getpid()
+    dead = subprocess.Popen(["true"])
+    spool.hosts.announce(dead.pid)
+    spool.hosts.list_unsaved(dead.pid, ["/srv/a.py"])
+    dead.wait()
+    spool.hosts.announce(pid)
+    assert guarded(shell, spool, *edit) == b""
+    spool.hosts.list_unsaved(pid, ["/srv/a.py"])
+    assert guarded(shell, spool, *edit, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == b""
+    assert guarded(shell, spool, *edit, BELLBOARD_AGENT="qwen") == b""
+    assert spool.hosts.alive() == [pid]  # which removes what the dead one has left
+    spool.hosts.list_unsaved(pid, [])
+    assert guarded(shell, spool, *edit) == b""
+    assert [path.name for path in Path(spool.home, "hosts").iterdir()] == [str(pid)]

@@ -310,6 +310,12 @@ M.options = {
   { 'notices.labels.*.sounds.*', nil, 'string', names = NOTIFIED },
 
   {
+    'ask_unsaved',
+    false,
+    'boolean',
+    'Have Claude Code ask before it writes a file with unsaved changes here: |bellboard-unsaved|.',
+  },
+  {
     'refuse_quit',
     true,
     'boolean',

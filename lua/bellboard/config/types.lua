@@ -21,6 +21,8 @@
 ---@field send bellboard.Config.Send
 ---@field jump bellboard.Config.Jump
 ---@field notices bellboard.Config.Notices
+--- Have Claude Code ask before it writes a file with unsaved changes here: |bellboard-unsaved|.
+---@field ask_unsaved boolean
 --- Refuse once to quit while agents in terminals of this Neovim work or ask: |bellboard-quit|.
 ---@field refuse_quit boolean
 --- Report the sessions to the terminal that Neovim runs in, if it reads OSC 7501.

@@ -145,6 +145,12 @@ class Bellboard:
             write = functools.partial(self.nvim.exec_lua, OUTWARD, async_=True)
             self.host.report_board(write if is_read else None)
 
+    @exported("unsaved")
+    def unsaved(self, paths: list[str]) -> None:
+        """Take the files of which Neovim has unsaved changes."""
+        if self.host is not None:
+            self.host.list_unsaved([str(path) for path in paths])
+
     @exported("chat")
     def chat(self, agent: str, payload: Mapping[str, Any], server: str) -> None:
         """Take an event of a chat inside the editor."""

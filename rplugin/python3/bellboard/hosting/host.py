@@ -342,6 +342,16 @@ class Host:
         self.outward = Outward(self.board, write, self._environ) if write is not None else None
         self.loop.wake()
 
+    def list_unsaved(self, paths: list[str]) -> None:
+        """List the files of which its editor has unsaved changes, for hooks that ask."""
+        try:
+            if not self.spool.obstacle():  # a note says that
+                self.spool.hosts.list_unsaved(self.pid, paths)
+            self.notes.settle("unsaved")
+        except OSError as e:
+            why = f"agents write over unsaved changes without a question: {e.strerror}"
+            self.notes.say("unsaved", why)
+
     def set_mode(self, mode: str) -> None:
         """Set the notification mode: quiet, normal or all."""
         self.notifier.set_mode(mode)

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from .set_aside import remove
 from .state_folder import briefly, inside, listing, stranger
 
 LARGEST_NOTES = 1 << 20  # bytes to read
+UNSAVED: Final = ".unsaved"  # after the pid
 STARTED: Final = "started"  # beside the notes: when the process started, in the system's unit
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -70,9 +72,26 @@ class Hosts:
         record.pop(STARTED, None)
         return record
 
+    def list_unsaved(self, pid: int, paths: Sequence[str]) -> None:
+        """Record the files with unsaved changes in the editor of a host, for `hooks/emit`.
+
+        A line each, as Claude Code writes a path into its JSON; none: no record.
+        """
+        name = f"{pid}{UNSAVED}"
+        if not paths:
+            Path(f"{self._folder}/{name}").unlink(missing_ok=True)
+            return
+        lines = (json.dumps(path, ensure_ascii=False) for path in paths)
+        with os.fdopen(self._created(f".{name}"), "wb") as file:
+            file.truncate()
+            file.writelines(f"{line}\n".encode("utf-8", "surrogateescape") for line in lines)
+        with inside(self._folder) as folder:
+            os.replace(f".{name}", name, src_dir_fd=folder, dst_dir_fd=folder)
+
     def withdraw(self, pid: int) -> None:
         """Record that a host has stopped."""
-        Path(f"{self._folder}/{pid}").unlink(missing_ok=True)
+        for name in (str(pid), f"{pid}{UNSAVED}"):
+            Path(f"{self._folder}/{name}").unlink(missing_ok=True)
 
     def alive(self) -> list[int]:
         """Return the running hosts, and remove the records of dead ones, and nothing else."""
@@ -88,7 +107,7 @@ class Hosts:
             dead.clear()
         for name in briefly(dead):
             with contextlib.suppress(OSError):
-                os.unlink(f"{self._folder}/{name}")  # noqa: PTH108
+                self.withdraw(int(name))
         return sorted(map(int, alive))
 
     def is_watching(self) -> bool:

@@ -7,6 +7,7 @@
       spool/bad/TIME-NAME           refused, with the reason in TIME-NAME.why: the newest 200, 20 MB
       spool/bad/refused.json        how many were ever refused, by reason
       hosts/PID                     a running host
+      hosts/PID.unsaved             files with unsaved changes in its editor, if hooks are to ask
       links/                        the machines that are followed (`machines.py`)
       answers/                      what is asked, and who answers it (`answers.py`)
 

@@ -52,7 +52,7 @@ _FILES = r"board\.db(-wal|-shm|-journal)?|(board|drain|hooks|look)\.lock|hooks\.
 _OURS: Final = re.compile(
     rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}"
     r"|spool/((new|slot|tmp|bad)/)?"
-    rf"|hosts/({_PID})?"
+    rf"|hosts/(\.?{_PID}\.unsaved|{_PID})?"
     rf"|answers/({_EVENT}(\.answer)?|{_PIPE}(\||\.taken|\.reply))?"
     rf"|links/(machines\.(json|lock)|\.machines\.json\.{_PID}|{_SSH}|{_MACHINE})?"
     rf"|[a-z]+/({_PID}(=|\.[0-9]{{1,30}}\.reply))?",  # where the plugin of a CLI listens

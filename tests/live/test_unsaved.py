@@ -10,9 +10,9 @@ import pytest
 
 from live.answers.place import answers_on, look, place
 from live.xterm import XServer, Xterm
-from rig import claude_code
+from rig.agents.scenarios import call, say
 from rig.editor import Editor
-from rig.scenarios import call, say
+from rig.fetched import claude_code
 from rig.waiting import eventually
 
 pytestmark = [pytest.mark.live, pytest.mark.tmux, pytest.mark.timeout(300)]
@@ -53,6 +53,7 @@ def test_a_real_edit_of_a_file_with_unsaved_changes(mode: str, columns: int) -> 
             cli = made.start("api", args=("--permission-mode", mode))
             cli.submit("play:mine please")
             if mode == "default":
+                editor.shows("1 needs you")  # it says that already before it asks
                 editor.shows("api writes api/a.py, which you have changed")
                 desk.picture(editor, f"asked-{columns}")
                 editor.press(":ClaudeSessions answer<CR>")
@@ -76,6 +77,39 @@ def test_a_real_edit_of_a_file_with_unsaved_changes(mode: str, columns: int) -> 
             assert file.read_text() == CODE.replace("= 1", "= 2").replace("hello", "mine")
         finally:
             desk.close()
+            editor.close()
+
+
+@pytest.mark.parametrize("version", [claude_code.VERSION, *claude_code.OLD])
+def test_it_asks_first_if_that_is_wanted(version: str) -> None:
+    """Although edits are accepted, only of that file, and no longer once the changes are saved."""
+    with place(version) as made:
+        made.api.scenarios["mine"] = (
+            call("Read", file_path="$CWD/a.py"),
+            call("Write", file_path="$CWD/b.py", content="x\n"),
+            call("Edit", **EDIT),
+            say("Done."),
+        )
+        file = made.home.project / "api" / "a.py"
+        file.parent.mkdir()
+        file.write_text(CODE)
+        how = {**look(), "config": {"float": {"seconds": 0}, "ask_unsaved": True}}
+        editor = Editor("0.12", made.home, "nvim", **how)
+        try:
+            answers_on(made)
+            editor.command("edit api/a.py | call setline(5, 'mine')")
+            cli = made.start("api", args=("--permission-mode", "acceptEdits"))
+            cli.submit("play:mine please")
+            cli.shows(r"❯ 1\. Yes")
+            editor.shows("api writes api/a.py, which you have changed")
+            assert made.asked(cli)["title"] == "Edit a file"
+            assert (file.read_text(), file.with_name("b.py").read_text()) == (CODE, "x\n")
+            cli.answer("Escape")
+            editor.command("write")
+            cli.submit("play:mine please")
+            cli.happens("Stop")
+            assert "LIMIT = 2" in file.read_text()
+        finally:
             editor.close()
 
 
