@@ -20,19 +20,21 @@ local function names_of(session)
   return vim.list_extend(names, { words.repository, session.worktree or '' })
 end
 
---- The ids of all sessions with this start of an id, name, title, project or repository.
+--- The ids of all sessions with this name, title, project, repository or worktree, or else start
+--- of an id.
 ---@param called string
 ---@return string[] in order
 local function matches(called)
-  local found = {}
+  local named, alike = {}, {}
   for _, session in ipairs(sessions.list()) do
-    if
-      vim.startswith(session.session_id, called)
-      or vim.list_contains(names_of(session), called)
-    then
-      found[#found + 1] = session.session_id
+    local id = session.session_id
+    if vim.list_contains(names_of(session), called) then
+      named[#named + 1] = id
+    elseif vim.startswith(id, called) then
+      alike[#alike + 1] = id
     end
   end
+  local found = #named > 0 and named or alike
   table.sort(found)
   return found
 end
@@ -72,7 +74,7 @@ local function ambiguous(called, found)
   return text
 end
 
---- The one session with this id, start of an id, name, title, project or repository.
+--- The one session with this id, name, title, project, repository or worktree, or start of an id.
 ---@param called string
 ---@param makes_sense? fun(session: bellboard.Session): boolean if there are several: the one that
 ---  is meant then

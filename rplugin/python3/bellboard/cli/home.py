@@ -358,9 +358,10 @@ def find_session(
     names = {sid: _names(publish(s)) for sid, s in sessions.items() if is_listed(s)}
 
     def meant(called: str) -> list[str]:
-        alike = {sid for sid in sessions if called and sid.startswith(called)}
-        named = [sid for sid in names if sid in alike or (called and called in names[sid])]
-        return named or [*alike]
+        if named := [sid for sid in names if called in names[sid]]:
+            return named  # not also one whose id begins like that: who names a session knows none
+        alike = [sid for sid in sessions if called and sid.startswith(called)]
+        return [sid for sid in alike if sid in names] or alike
 
     found = sorted(meant(called))
     if len(found) > 1 and makes_sense is not None:
