@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from bellboard.storage import state_folder
 from bellboard.storage.spool import ADDED, BELOW, Spool
 from bellboard.storage.store import Store
 from faults.fault import EITHER, NOTHING, SESSIONS, Do, Fault, Kind, no_root
@@ -570,6 +571,23 @@ LOCKS = (
         undo,
         says="hooks.lock is held by process ",
         alone=True,
+    ),
+    Fault(
+        "board.lock is a folder",
+        *instead("board.lock", Path.mkdir),
+        doctor="board.lock is not a file",
+        waits="board.lock",
+    ),
+    Fault(
+        "hooks.lock is a folder",
+        *instead("hooks.lock", Path.mkdir),
+        says="hooks.lock: Is a directory",
+        doctor="hooks.lock is not a file",
+    ),
+    *(
+        Fault(f"{name} is a folder", *instead(name, Path.mkdir), doctor=f"{name} is not a file")
+        for name in state_folder.LOCKS
+        if name not in ("board.lock", "hooks.lock")
     ),
 )
 DISKS = (

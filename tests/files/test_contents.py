@@ -103,6 +103,7 @@ def without_modes(home: Path) -> None:
     [
         *map(only, ("spool", "hosts", "answers", "links", "board.db", "hooks.json", "emit")),
         *(only("hooks.lock", "mine.txt"), only("board.db", "mine.txt"), only("spool", "mine.txt")),
+        *map(only, state_folder.LOCKS),
         *(only("hosts", "answers", "links", "codes"), only("board.db.damaged-20260101-000000-000")),
         *(only(), only(".bellboard-new.7"), without_modes),
     ],
@@ -121,6 +122,8 @@ def test_a_folder_of_ours_is_never_refused(home: Home, damage: Callable[[Path], 
     Mailbox(home.bellboard, "dev").ask({"a": 1})
     machines.lend(home.bellboard, ".fleet")
     hook_record.keep_script(home.bellboard)
+    for lock in state_folder.LOCKS:
+        (home.bellboard / lock).touch()
     (home.bellboard / "codes").mkdir()  # of a plugin that listens there
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(home.bellboard / "codes/7"))

@@ -31,7 +31,7 @@ def names_in(path: Path) -> set[str]:
 
 
 def exists(named: str) -> bool:
-    """Whether the repository has the test `tests/test_x.py::name`."""
+    """Whether the repository has the test `tests/files/test_x.py::name`."""
     file, _, name = named.partition("::")
     return (ROOT / file).is_file() and name in names_in(ROOT / file)
 

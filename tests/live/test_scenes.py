@@ -22,7 +22,7 @@ STEADY = 0.9  # share of the time after each change was shown
 SLOWEST = 30.0  # seconds until a change must be shown
 JOBS = 3
 #: One of each kind of evidence; `make live` plays them all, on every CLI, and test_cases.py their
-#: traces. Permissions are below, and a question is answered in test_live_answers.py.
+#: traces. Permissions are below, and a question is answered in test_answers.py.
 IN_TMUX = (
     *("queue while busy, then Esc", "API error 500, retried", "Esc in a subagent"),
     *("MCP form", "background agent asks"),

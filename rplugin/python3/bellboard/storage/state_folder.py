@@ -47,7 +47,7 @@ _PIPE = rf"{_PID}\.[0-9]{{1,20}}"
 _LETTER = rf"({_SERIAL}|\.{_SERIAL}\.{_PID})"  # complete, or being written
 _MACHINE = rf"([A-Za-z0-9]|\.fleet)[A-Za-z0-9._-]*/(lock|fleet|(ask|reply)/({_LETTER})?)?"
 _SSH = r"[0-9a-f]{40}(\.[A-Za-z0-9]+)?="
-_FILES = r"board\.db(-wal|-shm|-journal)?|(board|drain|hooks|look)\.lock|hooks\.json|emit"
+_FILES = "|".join((r"board\.db(-wal|-shm|-journal)?", *map(re.escape, LOCKS), r"hooks\.json|emit"))
 #: Paths as `ls -F` marks them: a folder ends with /, a pipe with |, a socket with =, a link with @.
 _OURS: Final = re.compile(
     rf"{_FILES}|{_DAMAGED}|\.bellboard-new\.{_PID}"
@@ -146,8 +146,8 @@ NOBODY: Final = 65534  # the owner of the machine's folders in a rootless contai
 ADVICE: Final = "set BELLBOARD_HOME to an empty folder of yours, or one that does not exist yet"
 #: Files in the state folder that are opened by name: none may be a link.
 FILES: Final = (
-    *(DATABASE, "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),
-    *("hooks.json", "hooks.lock", "emit"),
+    *(DATABASE, "board.db-wal", "board.db-shm", "board.db-journal"),
+    *(*LOCKS, "hooks.json", "emit"),
 )
 
 T = TypeVar("T")

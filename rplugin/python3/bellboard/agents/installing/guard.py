@@ -177,7 +177,8 @@ class Guard:
         try:
             yield
         except OSError as e:
-            self._notes[task] = f"{what}: {e.strerror or e}"
+            where = f"{e.filename}: " if e.filename and str(e.filename) not in what else ""
+            self._notes[task] = f"{what}: {where}{e.strerror or e}"
             self._check_in(RETRY)
         else:
             self._notes.pop(task, None)
