@@ -61,7 +61,9 @@ def test_it_says_which_of_a_project_it_is(shell: Shell) -> None:
     assert shell.bellboard("wait", "shop").stdout == "b1 completed web shop: All done.\n"
 
 
-@pytest.mark.parametrize("options", ["--for done", "--for=", "--timeout -1", "--timeout nan"])
+@pytest.mark.parametrize(
+    "options", ["--for done", "--for=", "--for idle,", "--timeout -1", "--timeout nan"]
+)
 def test_what_no_session_can_come_to_is_refused(shell: Shell, options: str) -> None:
     assert "usage: bellboard wait" in shell.bellboard("wait", "a", *options.split(), code=2).stderr
 

@@ -65,8 +65,9 @@ def statuses(text: str) -> tuple[str, ...]:
     from ..core.session import STATUSES
 
     given, known = tuple(filled(text).split(",")), (*STATUSES, ENDED)
-    if unknown := next((status for status in given if status not in known), None):
-        raise argparse.ArgumentTypeError(f"{unknown!r} is none of {', '.join(known)}")
+    for status in given:
+        if status not in known:
+            raise argparse.ArgumentTypeError(f"{status!r} is none of {', '.join(known)}")
     return given
 
 
