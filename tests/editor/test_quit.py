@@ -121,7 +121,9 @@ def test_agents_at_work_and_asking_are_named(
     editor = shared(config=QUIET, columns=120)
     host, tty = begin(editor)
     elsewhere = session("working", "elsewhere", project="elsewhere", tty="/dev/pts/none")
-    host.push(elsewhere, *({**each, "tty": tty} for each in sessions))
+    # Of other ids than in the other cases: those that were named can be ended.
+    here = [{**each, "tty": tty, "session_id": says + each["session_id"]} for each in sessions]
+    host.push(elsewhere, *here)
     assert editor.lua(CALLED) == says
     eventually(lambda: says in editor.messages(), "it is said even if Neovim did not look")
 

@@ -56,6 +56,7 @@ def test_the_float_says_so_until_it_is_no_longer_so(nvim: Editors, version: str)
     file.write_text(THEIRS)
     host.push(working(edited={str(file): time.time()}))
     editor.shows(WROTE)
+    assert editor.lua("return require('bellboard.float').status()") == "shown (1 change)"
     editor.hides("unsaved changes")  # it becomes a line
     editor.shows(WROTE)
     editor.command("write!")

@@ -338,7 +338,9 @@ end
 M.status = function()
   local listed, why = #sessions.calling(), hidden
   if is_open() then
-    return ('shown (%d session%s)'):format(listed, listed == 1 and '' or 's')
+    local count = listed > 0 and listed or #unsaved.list()
+    local noun = listed > 0 and 'session' or 'change'
+    return ('shown (%d %s%s)'):format(count, noun, count == 1 and '' or 's')
   elseif not config.get().float.enabled then
     why = '`float.enabled` is false'
   elseif sessions.stale() then
