@@ -124,6 +124,20 @@ def test_an_agent_does_not_answer_for_the_user(agent: AskedInShell, shape: str) 
     assert COMMAND in agent.pane.text()
 
 
+def test_an_agent_does_not_answer_through_a_feed(agent: AskedInShell) -> None:
+    """It takes answers for who follows this machine; ssh starts that one, and no agent."""
+    request = json.loads(agent.bellboard("answer", agent.sid, "--json"))["request"]
+    ask = {"id": 1, "do": "answer", "session_id": agent.sid, "choice": "allow"}
+    ask |= {"request": request["id"], "digest": request["digest"]}
+    feed = shlex.join([sys.executable, "-m", "bellboard", "feed", "--quiet"])
+    asks = f"(echo {shlex.quote(json.dumps(ask))}; sleep 9)"
+    reads = 'while read -r line; do case $line in *reply*) echo "$line"; kill 0;; esac; done'
+    done = tree(
+        agent, f"exec -a claude bash -c {shlex.quote(f'set -m; {asks} | {feed} | {reads}')}"
+    )
+    assert "only a person answers, and claude, process " in json.loads(done.stdout)["why"]
+
+
 def test_a_person_answers_in_an_editor_with_chats(agent: AskedInShell) -> None:
     """The process of a chat is that of the editor, in which the person has a terminal."""
     done = tree(agent, PERSON)
