@@ -72,7 +72,7 @@ end
 -- Subcommands that need no argument, from lua/bellboard/command.lua: a test compares them.
 local names = 'pick board next prev back answer triage send interrupt stop answers diff '
   .. 'dismiss snooze park label mode notices new resume history rules install uninstall build path '
-  .. 'tmux demo record health process'
+  .. 'tmux demo record health process restore'
 for name in names:gmatch('%a+') do
   vim.keymap.set({ 'n', 'x', 'i', 't' }, ('<Plug>(bellboard-%s)'):format(name), function()
     local counts = vim.api.nvim_get_mode().mode:find('^[nvV\22]')
