@@ -53,6 +53,7 @@ ONE: Final = {
     "its terminal went on without it": (session(facts={"closed": ENDED}), False),
     "it was restored, and went down again": (session(facts={"closed": ENDED - 99.0}), True),
     "its restoring failed": (session(facts={"closed": 0.0}), True),
+    "it was restored, and is silent": (session(holder=ALIVE, facts={"closed": 0.0}), False),
     "it runs": (session(turn="working", ended=0.0), False),
     "it ended long ago": (session(ended=NOW - KEEP), False),
     "its Neovim has ended": (session(nvim="/run/nvim.8.0", **NO_PLACE), True),
@@ -120,7 +121,12 @@ def test_facts_of_a_session_that_has_ended_count() -> None:
     for t, name in ((1.0, "SessionStart"), (2.0, "SessionEnd")):
         board.fold(from_line({"t": t, "hook": {**hook, "hook_event_name": name}}, t))
     before = board.sessions[sid]
-    for facts in ({"branch": "main"}, {"closed": 2.0}, {"closed": 3.0, "branch": "main"}):
+    for facts in (
+        {"branch": "main"},
+        {"closed": 3.0, "branch": "main"},
+        {"holder": "1 1"},
+        {"closed": 2.0},
+    ):
         board.fold(from_line({"t": 9.0, "facts": {"session_id": sid, **facts}}, 9.0))
     s = board.sessions[sid]
     assert {"closed": 2.0} == s.facts

@@ -53,6 +53,8 @@ def test_each_session_is_opened_where_it_was(ruins: Ruins) -> None:
     assert "Nothing to restore" in ruins.run("--yes")
     assert [] == ruins.ids()
     assert 4 == len(ruins.told())
+    ruins.server.close()  # and none of them has reported anything since
+    assert ["four", "one", "three", "two"] == sorted(ruins.ids())
 
 
 def test_what_cannot_be_restored_says_why_and_the_others_go_on(ruins: Ruins) -> None:
@@ -72,7 +74,7 @@ def test_what_cannot_be_restored_says_why_and_the_others_go_on(ruins: Ruins) -> 
     done = ruins.run("--yes", "later")
     assert "`:Bellboard restore` opens it in Neovim" in done
     assert "claude is not on PATH" in ruins.run("--list", PATH="/bin")
-    assert {"no-folder", "silent", "gemini", "later"} == set(ruins.ids())
+    assert {"no-folder", "silent", "gemini", "later", "one", "nowhere"} == set(ruins.ids())
 
 
 def test_two_at_once_open_each_session_once(ruins: Ruins) -> None:

@@ -116,7 +116,8 @@ def settle(some: Sequence[Lost]) -> set[str]:
             with opened() as shared:
                 now = time.time()
                 still = {x.session_id for x in lost(shared.board.sessions, os.environ, now)} & ids
-                write(shared, {sid: shared.board.sessions[sid].ended for sid in still})
+                ends = {sid: shared.board.sessions[sid].ended for sid in still}
+                write(shared, {sid: {CLOSED: end} for sid, end in ends.items()})
             with opened() as shared:
                 facts = {sid: shared.board.sessions[sid].facts for sid in still}
             return {sid for sid in still if facts[sid].get(CLOSED)}
@@ -124,13 +125,12 @@ def settle(some: Sequence[Lost]) -> set[str]:
         raise Problem(str(e)) from None
 
 
-def write(shared: SharedBoard, closed: Mapping[str, float]) -> None:
-    """Report of sessions after which end there is nothing to restore; 0: there is after all."""
+def write(shared: SharedBoard, facts: Mapping[str, Mapping[str, object]]) -> None:
+    """Report facts about sessions."""
     from ..core.evidence import learned
-    from ..core.restore import CLOSED
 
-    for sid, end in closed.items():
-        evidence = learned(time.time(), shared.board.sessions[sid], {CLOSED: end})
+    for sid, its in facts.items():
+        evidence = learned(time.time(), shared.board.sessions[sid], its)
         try:
             shared.spool.write(evidence.line)
         except OSError as e:
@@ -158,10 +158,17 @@ def own_hooks(key: str) -> Sequence[str]:
 
 def open_all(found: Sequence[Lost], windows: Windows, args: Args) -> int:
     """Open the sessions that can be, and report what became of each."""
+    from ..core.restore import CLOSED, HOLDER, holder_words
     from ..system.failures import Declined
+    from ..system.processes import started_of
+
+    def held_by(pid: int) -> dict[str, object]:
+        """Return the facts of a session whose new terminal a process holds: that may end, too."""
+        return {CLOSED: 0.0, HOLDER: holder_words(pid, started_of(pid))} if pid else {}
 
     claimed = settle([x for x in found if not x.why])
     done: dict[str, list[Lost]] = {"restored": [], "open": [], "failed": []}
+    facts: dict[str, dict[str, object]] = {}
     wrong = 0
     for lost in found:
         x = lost if lost.why else lost._replace(argv=[*lost.argv, *own_hooks(lost.agent)])
@@ -171,16 +178,19 @@ def open_all(found: Sequence[Lost], windows: Windows, args: Args) -> int:
             done["failed"].append(x._replace(why="another command has just restored it"))
         elif is_left(x, args):
             done["open"].append(x)
+            facts[x.session_id] = held_by(os.getppid())
         else:
             try:
-                windows.open(x)
+                pid = windows.open(x)
             except Declined as e:
                 done["failed"].append(lost._replace(why=str(e)))
+                facts[x.session_id] = {CLOSED: 0.0}
                 wrong += 1
-                with opened() as shared:
-                    write(shared, {x.session_id: 0.0})
             else:
                 done["restored"].append(lost)
+                facts[x.session_id] = held_by(pid)
+    with opened() as shared:
+        write(shared, {sid: its for sid, its in facts.items() if its})
     if args.json:
         print_json({key: [x.record for x in some] for key, some in done.items()})
     else:

@@ -52,9 +52,17 @@ def held_by(s: Session) -> tuple[int, str] | None:
     return (int(pid), started) if pid.isdecimal() and started else None
 
 
+def holder_words(pid: int, started: str) -> str:
+    return f"{pid} {started}"
+
+
 def is_to_judge(s: Session) -> bool:
-    """Return whether a session has ended, and nobody knows yet whether its terminal did."""
-    return bool(s.ended) and not _is_closed(s) and held_by(s) is not None
+    """Return whether a session has ended, and nobody knows yet whether its terminal did.
+
+    What was learned later is about the terminal in which it was restored.
+    """
+    is_its_end = bool(s.ended) and s.learned < s.ended + TOGETHER
+    return is_its_end and not _is_closed(s) and held_by(s) is not None
 
 
 def _is_closed(s: Session) -> bool:

@@ -119,8 +119,8 @@ class Windows:
             why = f"no tmux runs; open it with: cd {quoted([x.directory])} && {' '.join(x.argv)}"
         return x._replace(why=why)
 
-    def open(self, x: Lost) -> None:
-        """Start a session in its window; raise `Declined` with the reason if that fails."""
+    def open(self, x: Lost) -> int:
+        """Start a session in its window; return the server's process, or raise `Declined`."""
         place, line = x.place, in_shell(x.argv, x.directory)
         tmux, called = Tmux(place.socket), place.session or NAMELESS
         made = None
@@ -137,3 +137,4 @@ class Windows:
         if made is None:
             raise Declined(tmux.why)
         self._panes.setdefault(place, made.pane)
+        return tmux.pid()

@@ -221,6 +221,10 @@ class Tmux:
             self.why = f"cannot start tmux at {line(self.socket)}: {described(why)}"
             return None
 
+    def pid(self) -> int:
+        """Return the process of the server, or 0."""
+        return decimal((self.ask("display-message", "-p", "#{pid}") or "").strip()) or 0
+
     def split(self, pane: str, command: Sequence[str]) -> NewPane | None:
         """Run a command in a new pane beside another one; all of that window get as much room."""
         even = (";", "select-layout", "-t", pane, "tiled")

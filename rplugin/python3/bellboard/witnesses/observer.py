@@ -20,7 +20,7 @@ from ..core.deadlines import NEVER, slow_tools
 from ..core.evidence import Evidence, TraceLine, learned
 from ..core.observing import Want, shows_on_screen, wanted
 from ..core.options import Options
-from ..core.restore import CLOSED, HOLDER, TOGETHER, WINDOW, held_by, is_to_judge
+from ..core.restore import CLOSED, HOLDER, TOGETHER, WINDOW, held_by, holder_words, is_to_judge
 from ..core.session import Process, Session, is_listed, status_of
 from ..core.text import line
 from ..core.untrusted import decimal
@@ -72,7 +72,7 @@ def process_found(now: float, s: Session, pid: int, generation: str = "") -> lis
     """Report a process of a session, and the process that holds its terminal."""
     found, known = [process_seen(now, pid, generation)], s.facts.get(HOLDER)
     holds = 0 if pid != s.pid or s.processes[pid].shared else processes.holder_of(pid)
-    value = f"{holds} {processes.started_of(holds)}" if holds else known
+    value = holder_words(holds, processes.started_of(holds)) if holds else known
     return found if value == known else [*found, learned(now, s, {HOLDER: value})]
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ..events import AHEAD, Event
 from ..options import Options
-from ..restore import CLOSED
+from ..restore import CLOSED, HOLDER
 from ..session import ABSENT, Block, Session, is_told_otherwise
 from ..sources import set_aside
 from . import rule
@@ -103,7 +103,7 @@ def learn(s: Session, e: Event, o: Options) -> str | None:
     if e.cwd and e.cwd != s.cwd:
         return "about a directory that it has left"
     facts = {k: v for k, v in e.settings.items() if k != "session_id"}
-    if s.turn == ABSENT and facts.keys() != {CLOSED}:
+    if s.turn == ABSENT and (CLOSED not in facts or facts.keys() - {CLOSED, HOLDER}):
         return "the session has ended"
     known = {**s.facts, **facts}
     if known == s.facts:
