@@ -151,11 +151,11 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("happens", UNKNOWN.values(), ids=UNKNOWN)
-def test_nothing_is_refused_if(shared: Editors, happens: Any) -> None:
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_nothing_is_refused_if(shared: Editors, case: str) -> None:
     """The terminal's program has ended, the sessions are outdated, or `refuse_quit` is false."""
     editor = shared(config=QUIET, columns=120)
     host, tty = begin(editor)
-    host.push(session("working", project="api", tty=tty))
-    happens(editor, host)
+    host.push(session("working", case, project="api", tty=tty))
+    UNKNOWN[case](editor, host)
     assert editor.lua(CALLED) == ""
