@@ -142,7 +142,7 @@ class Demo:
         )
         return found[1] if found else ""
 
-    def answers(self, way: str) -> None:
+    def answers(self, way: str, nth: int, chosen: str, text: str) -> None:
         """Answer both requests: choose an option, and say no with a text."""
         self.shows("2 need you")
         for _ in range(2):
@@ -150,17 +150,17 @@ class Demo:
             project = eventually(self.asked, "a request")
             eventually(lambda project=project: self.nvim.exec_lua(WAY, project) == way, way)
             if project == "web":
-                self.press("2")
-                self.shows("(x) SQLite in memory")
+                self.press(str(nth))
+                self.shows(f"(x) {chosen}")
                 self.press("A")
                 self.shows("web: answered")
-                self.printed("web", "● SQLite in memory")
+                self.printed("web", f"● {chosen}")
             else:
                 self.press("R")
                 self.shows("<C-s> send")
-                self.press("use ninja<C-s>")
+                self.press(f"{text}<C-s>")
                 self.shows('api "add rate limits to')
-                self.printed("api", "⎿ use ninja")
+                self.printed("api", f"⎿ {text}")
                 self.printed("api", "● Then I leave the build alone.")
 
 
@@ -178,20 +178,18 @@ def demo() -> Iterator[Demo]:
     made.nvim.close()
 
 
-def test_the_guide_of_the_demo_can_be_read_beside_the_float(demo: Demo) -> None:
-    """All of it, in 80 columns, with both requests in the float; no key of it is tmux's own."""
+def test_the_requests_of_the_demo_can_be_answered(demo: Demo) -> None:
+    """By keys, as in a real terminal; and by their hooks, as the message after that advises.
+
+    The guide can be read beside both requests in 80 columns, and no key of it is tmux's own.
+    """
     guide = [line.strip() for line in demo.nvim.current.buffer[:]]
     demo.shows("2 need you", "Which database should the tests use?", *guide)
     assert "Ctrl-b" not in str(guide)
-
-
-def test_the_requests_of_the_demo_can_be_answered_by_keys(demo: Demo) -> None:
-    """A question, and a permission with a text, as in a real terminal."""
-    demo.answers("by keys in its terminal")
-
-
-def test_the_requests_of_the_demo_can_be_answered_by_their_hooks(demo: Demo) -> None:
-    """The message after an answer by keys advises it: answers on, and let them ask again."""
+    demo.answers("by keys in its terminal", 2, "SQLite in memory", "use ninja")
+    demo.printed("web", "the tests use SQLite")
+    for scene in ("api", "web"):
+        demo.type(scene, "\r")
     demo.shows("2 need you")
     for scene in ("api", "web"):
         demo.type(scene, "\x1b")
@@ -201,7 +199,7 @@ def test_the_requests_of_the_demo_can_be_answered_by_their_hooks(demo: Demo) -> 
     demo.shows("answers on: hooks wait")
     for scene in ("api", "web"):
         demo.type(scene, "\r")
-    demo.answers("by its hook")
+    demo.answers("by its hook", 1, "PostgreSQL in a container", "use meson")
 
 
 def home_of(pid: int) -> Path:
