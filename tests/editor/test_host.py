@@ -348,16 +348,14 @@ return (vim.uv.hrtime() - began) / 1e9
 """
 
 
-@pytest.mark.parametrize("act", TOLD)
-def test_the_editor_goes_on_while_its_host_is_suspended(
-    nvim: Editors, notes: Path, act: str
-) -> None:
+def test_the_editor_goes_on_while_its_host_is_suspended(nvim: Editors, notes: Path) -> None:
     """No message or request to the host waits for a reply."""
     editor = running(nvim(config=config("well", notes), ui=False))
     (pid,) = told(notes, "born")
     os.kill(pid, signal.SIGSTOP)
     try:
-        at_best(lambda: float(editor.lua(TIMED % act)), 0.1)
+        for act in TOLD:
+            at_best(lambda act=act: float(editor.lua(TIMED % act)), 0.1)
     finally:
         os.kill(pid, signal.SIGCONT)
 

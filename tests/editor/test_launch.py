@@ -115,17 +115,16 @@ def test_install_shows_the_change_and_makes_it(
     assert settings.read_text() == before
 
 
-@pytest.mark.parametrize("form", ["--cli 2.0.76", "--cli=2.0.76"])
-def test_your_own_version_of_the_cli_wins(
-    nvim: Editors, home: Home, claude: Path, form: str
-) -> None:
+def test_your_own_version_of_the_cli_wins(nvim: Editors, home: Home, claude: Path) -> None:
     """The hooks are for the version in the command, however it is written."""
     editor = nvim(config=OPTIONS)
-    editor.command(f"ClaudeSessions install --dry-run {form}")
-    editor.shows("[Process exited 0]")
-    shown = "\n".join(editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)"))
-    assert '"Stop": [' in shown
-    assert '"StopFailure": [' not in shown
+    for form in ("--cli 2.0.76", "--cli=2.0.76"):
+        editor.command(f"ClaudeSessions install --dry-run {form}")
+        editor.shows("[Process exited 0]")
+        shown = "\n".join(editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)"))
+        assert '"Stop": [' in shown
+        assert '"StopFailure": [' not in shown
+        ended(editor)
 
 
 def test_install_shows_the_changes_of_all_agents(
@@ -208,21 +207,15 @@ def test_a_new_session_has_hooks_of_its_own(
     eventually(lambda: set(hooks) <= rung(), "every event, in this Neovim's host")
 
 
-@pytest.mark.parametrize(
-    ("option", "typed"),
-    [
-        ([], ["--settings", "mine.json"]),
-        ([], ["--settings=mine.json"]),
-        (["--settings", "mine.json"], ["--verbose"]),
-    ],
-)
-def test_your_own_settings_argument_wins(
-    nvim: Editors, home: Home, claude: Path, option: list[str], typed: list[str]
-) -> None:
+def test_your_own_settings_argument_wins(nvim: Editors, home: Home, claude: Path) -> None:
     """In the command or the option: the CLI reads only the first."""
-    editor = nvim(config={**OPTIONS, "claude": [str(claude), *option]}, ui=False)
-    editor.command(" ".join(["ClaudeSessions new", *typed]))
-    assert told(home)["argv"] == [*option, *typed]
+    editor = nvim(config=OPTIONS, ui=False)
+    mine = ["--settings", "mine.json"]
+    for option, typed in ([], mine), ([], ["--settings=mine.json"]), (mine, ["--verbose"]):
+        editor.lua("require('bellboard').setup({ claude = ... })", [str(claude), *option])
+        editor.command(" ".join(["ClaudeSessions new", *typed]))
+        assert told(home)["argv"] == [*option, *typed]
+        (home.root / "told").unlink()
 
 
 def test_a_session_gets_a_worktree_and_a_prompt(nvim: Editors, home: Home, claude: Path) -> None:
@@ -268,15 +261,16 @@ def test_another_agent_is_started_and_resumed(nvim: Editors, home: Home, claude:
     assert editor.lua("return vim.g.n") == 1
 
 
-@pytest.mark.parametrize(("agent", "program"), [("goose", "goose"), ("cursor", "cursor-agent")])
 def test_an_agent_whose_hooks_are_added_by_hand_is_started(
-    nvim: Editors, home: Home, claude: Path, agent: str, program: str
+    nvim: Editors, home: Home, claude: Path
 ) -> None:
     """The agent needs a program on PATH, and no file that bellboard knows."""
-    claude.rename(home.bin / program)
     editor = nvim(config=OPTIONS, ui=False)
-    editor.command(f"ClaudeSessions new --agent {agent} --model x")
-    assert told(home)["argv"] == ["--model", "x"]
+    for agent, program in {"goose": "goose", "cursor": "cursor-agent"}.items():
+        (home.bin / program).symlink_to(claude)
+        editor.command(f"ClaudeSessions new --agent {agent} --model x")
+        assert told(home)["argv"] == ["--model", "x"]
+        (home.root / "told").unlink()
     editor.command("ClaudeSessions new --agent amp")
     says(editor, '"amp" is not on PATH')
 
@@ -372,20 +366,17 @@ def test_the_board_keeps_the_focus_until_a_session_is_chosen(
     assert editor.lua("return vim.fn.bufwinid('bellboard://board')") > 0
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("install --", ["--agent", "--all", "--user", "--project", "--local", "--settings"]),
-        ("new ", ["--agent", "--worktree"]),
-        ("new --agent co", ["codex", "copilot"]),
-        ("new --agent codex --w", ["--worktree"]),
-        ("new --worktree ", []),
-        ("new --worktree api ", ["--agent", "--worktree"]),
-        ("new fix --", []),
-    ],
-)
-def test_arguments_are_completed(nvim: Editors, typed: str, offered: list[str]) -> None:
+def test_arguments_are_completed(nvim: Editors) -> None:
     editor = nvim(config=OPTIONS, ui=False)
     code = "return vim.fn.getcompletion('ClaudeSessions ' .. ..., 'cmdline')"
-    assert editor.lua(code, typed) == offered
+    for typed, offered in {
+        "install --": ["--agent", "--all", "--user", "--project", "--local", "--settings"],
+        "new ": ["--agent", "--worktree"],
+        "new --agent co": ["codex", "copilot"],
+        "new --agent codex --w": ["--worktree"],
+        "new --worktree ": [],
+        "new --worktree api ": ["--agent", "--worktree"],
+        "new fix --": [],
+    }.items():
+        assert editor.lua(code, typed) == offered, typed
     assert {"install", "uninstall", "new", "resume"} <= set(editor.lua(code, ""))
