@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not ssh.peers(), reason="the kernel does not tell Unix peers"),
 ]
 #: A terminal of Codex: with a terminal of its own, and connected with the server.
+TMUX = "main"  # a server that nobody can ask whether it has the pane
 TERMINAL = """
 import fcntl, socket, sys, termios, time
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -48,7 +49,7 @@ class Tui:
             [program, "-c", TERMINAL, str(codex.path), *words],
             executable=sys.executable,
             cwd=codex.home.project,
-            env={"TMUX": "/tmp/tmux-0/main,1,0", "TMUX_PANE": pane},
+            env={"TMUX": f"{TMUX},1,0", "TMUX_PANE": pane},
             stdin=slave,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -97,7 +98,7 @@ def test_a_thread_is_shown_in_the_only_terminal_of_its_folder(home: Home) -> Non
                 await hook(desk, codex, "UserPromptSubmit", SECOND, cwd="/elsewhere")
                 await desk.until(lambda: desk.board.sessions[FIRST].tty == shown.tty)
             s = desk.board.sessions[FIRST]
-            assert (s.tmux, s.pane) == ("/tmp/tmux-0/main", "%1")
+            assert (s.tmux, s.pane) == (TMUX, "%1")
             assert s.pid == codex.process.pid
             assert desk.board.sessions[SECOND].tty == ""
             await hook(desk, codex, "SessionStart", source="compact", cwd=str(home.project))
@@ -172,7 +173,7 @@ def test_a_terminal_that_ended_while_no_host_ran_ends_its_thread(home: Home) -> 
         with fake(home) as codex:
             await prompted(desk, codex, home)
             await hook(desk, codex, "Stop")
-            place = {"tty": "/dev/pts/99999", "tmux": "/tmp/tmux-0/main", "pane": "%1"}
+            place = {"tty": "/dev/pts/99999", "tmux": TMUX, "pane": "%1"}
             await desk.fold(client={"session_id": FIRST, "pid": codex.process.pid, **place})
             assert desk.board.sessions[FIRST].pane == "%1"
             await desk.rescan()

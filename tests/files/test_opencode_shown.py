@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.skipif(not processes.has_proc(), reason="only /proc shows who is connected"),
 ]
 #: Takes connections on a port of its own, as the service does.
+TMUX = "main"  # a server that nobody can ask whether it has the pane
 SERVICE = """
 import socket
 listener = socket.create_server(("127.0.0.1", 0))
@@ -87,7 +88,7 @@ def client(service: Service, where: str, *words: str, program: str = "opencode")
         [program, "-c", CLIENT, str(service.port), *words],
         executable=sys.executable,
         cwd=where,
-        env={"TMUX": "/tmp/tmux-0/main,1,0", "TMUX_PANE": "%1"},
+        env={"TMUX": f"{TMUX},1,0", "TMUX_PANE": "%1"},
         stdin=slave,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -121,7 +122,7 @@ def test_a_session_is_shown_in_the_only_terminal_of_its_folder(
                 await desk.until(lambda sid=sid: desk.board.sessions[sid].tty == shown)  # type: ignore
             await service.prompted(desk, "ses_C", there)
             s = desk.board.sessions[A]
-            assert (s.tmux, s.pane, s.pid) == ("/tmp/tmux-0/main", "%1", service.pid)
+            assert (s.tmux, s.pane, s.pid) == (TMUX, "%1", service.pid)
             assert desk.board.sessions["ses_C"].tty == ""  # any of two
             assert desk.statuses() == dict.fromkeys((A, B, "ses_C"), "working")
 
