@@ -263,7 +263,7 @@ def test_the_kinds_of_evidence_are_those_of_the_background_process(nvim: Editors
     editor.lua("require('bellboard').start()")
     tell = "return require('bellboard').tell({ [...] = {} })"
     taken = {kind for kind in READERS if editor.lua(tell, kind)}
-    assert READERS.keys() - taken == {"truth", "far", "link", "decoded", "clock"}
+    assert READERS.keys() - taken == {"truth", "far", "link", "decoded", "clock", "submit"}
 
 
 def test_a_tilde_is_the_home_directory_in_every_word(nvim: Editors) -> None:

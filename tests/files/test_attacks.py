@@ -104,6 +104,7 @@ def test_an_answer_without_the_name_of_its_request_is_logged_with_it(
 RACE = """
 import sys, time
 from pathlib import Path
+from bellboard.storage.answers import Claim, Claims
 claims, begin = Claims(Path(sys.argv[1])), float(sys.argv[2])
 for n in range(200):
     while time.time() < begin + n / 200:

@@ -77,6 +77,7 @@ BEGINS = """
 import os, signal, sys
 from pathlib import Path
 from bellboard.hosting.turn import SharedBoard
+from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 home = Path(sys.argv[1])
 shared = SharedBoard(Spool(home), Store(home), watching=True)

@@ -37,6 +37,7 @@ for (const [event, said] of JSON.parse(process.argv[2])) {
 }
 """
 AMP = """
+import plugin from "./plugin.mjs"
 const handlers = {}
 let tell
 plugin({ on: (event, handler) => (handlers[event] = handler) })
@@ -62,6 +63,7 @@ for (const said of JSON.parse(process.argv[2]))
 #: Two of its folders ask in one process; what the socket says of each request is printed.
 FOLDERS = """
 import net from "node:net"
+import { Bellboard } from "./plugin.mjs"
 const path = `${process.env.BELLBOARD_HOME}/opencode/${process.pid}`
 const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds))
 const status = (request) =>

@@ -301,6 +301,7 @@ def test_who_leaves_sees_nothing_of_the_others(machine: Join) -> None:
 
 LOADS = """
 import asyncio, sys
+from pathlib import Path
 from bellboard.hosting.host import Host
 
 def push(message):
