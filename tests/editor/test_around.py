@@ -31,12 +31,12 @@ def reads(editor: Editor) -> None:
     opened(editor, "api", "Run a command")
 
 
-def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> None:
+def test_the_view_comes_to_whoever_asks_for_it(shared: Editors, version: str) -> None:
     """From another tab page or window, by `answer` or triage; the next of a triage takes no focus.
 
     Otherwise A, D and C would edit the user's file.
     """
-    editor = nvim(version, CALM, columns=70, lines=30)
+    editor = shared(version, CALM, columns=70, lines=30)
     host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
     play(editor, command(two[0], "make p0"), command(two[1], "make p1"))
     host.push(*two)
@@ -71,10 +71,10 @@ def test_the_view_comes_to_whoever_asks_for_it(nvim: Editors, version: str) -> N
     ],
 )
 def test_a_key_for_a_prompt_grants_nothing(
-    nvim: Editors, version: str, prompt: str, shown: str, keys: str
+    shared: Editors, version: str, prompt: str, shown: str, keys: str
 ) -> None:
     """The key that ends a prompt reaches the view, too; the next may be meant for the prompt."""
-    editor = nvim(version, CALM, columns=70, lines=30)
+    editor = shared(version, CALM, columns=70, lines=30)
     reads(editor)
     counts(editor)
     delays(editor, 1000)
@@ -90,9 +90,9 @@ def test_a_key_for_a_prompt_grants_nothing(
     assert sent(editor) == {"choice": "allow"}
 
 
-def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(nvim: Editors) -> None:
+def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(shared: Editors) -> None:
     """The background process ended while the answer was on its way."""
-    editor = nvim(config=CALM, columns=70, lines=30)
+    editor = shared(config=CALM, columns=70, lines=30)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
     why = "the background process has ended; it may have been sent"
@@ -105,9 +105,9 @@ def test_an_answer_that_may_have_been_sent_is_not_said_to_be_lost(nvim: Editors)
 
 
 @pytest.mark.parametrize("lines", [12, 9, 6])
-def test_a_view_scrolls_on_a_small_screen(nvim: Editors, lines: int) -> None:
+def test_a_view_scrolls_on_a_small_screen(shared: Editors, lines: int) -> None:
     """The choices are the last rows, so a user who sees them has seen the rest."""
-    editor = nvim(config=CALM, columns=70, lines=lines)
+    editor = shared(config=CALM, columns=70, lines=lines)
     reads(editor)
     rows = editor.shows(" more: <Space> ╯").lines
     assert "│ api " in rows[1]
@@ -176,9 +176,9 @@ def slow_diff(editor: Editor) -> None:
     eventually(lambda: editor.lua("return release ~= nil"), "its file is read")
 
 
-def test_what_comes_late_does_not_take_the_focus(nvim: Editors, version: str) -> None:
+def test_what_comes_late_does_not_take_the_focus(shared: Editors, version: str) -> None:
     """A text that is left, and a file that is read slowly."""
-    editor, own = beside(nvim, version)
+    editor, own = beside(shared, version)
     go, here = "vim.api.nvim_set_current_win(...)", "return vim.api.nvim_get_current_win()"
     editor.press("R")
     editor.shows("<C-s> send")
@@ -204,9 +204,9 @@ def test_a_key_for_another_window_grants_nothing(shared: Editors, version: str) 
 
 
 def test_a_view_behind_a_diff_that_was_closed_waits_for_a_pause(
-    nvim: Editors, version: str
+    shared: Editors, version: str
 ) -> None:
-    editor, _ = beside(nvim, version)
+    editor, _ = beside(shared, version)
     slow_diff(editor)
     editor.lua("release()")
     eventually(lambda: editor.lua("return vim.wo.diff"), "a diff")
@@ -228,10 +228,10 @@ end))
 """
 
 
-def test_a_mouse_that_moves_presses_no_key(nvim: Editors, version: str) -> None:
+def test_a_mouse_that_moves_presses_no_key(shared: Editors, version: str) -> None:
     """Neovim reports it as one, with 'mousemoveevent'."""
     config = {**CALM, "answer": {"key_delay": 0.5}}
-    editor = nvim(version, config, columns=70, lines=30)
+    editor = shared(version, config, columns=70, lines=30)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
     host.push(api)
@@ -242,10 +242,10 @@ def test_a_mouse_that_moves_presses_no_key(nvim: Editors, version: str) -> None:
 
 
 def test_an_answer_elsewhere_leaves_the_user_in_another_tab_page(
-    nvim: Editors, version: str
+    shared: Editors, version: str
 ) -> None:
     """That page has the diff of the request, which is the user's."""
-    editor = nvim(version, CALM, columns=70, lines=30)
+    editor = shared(version, CALM, columns=70, lines=30)
     host, api = Host(editor), asks("edit", tool="Edit")
     play(editor, edit(api, "/srv/limits.py", "5", "10"))
     host.push(api)
@@ -261,9 +261,9 @@ def test_an_answer_elsewhere_leaves_the_user_in_another_tab_page(
     assert editor.lua("return vim.api.nvim_get_current_tabpage()") == tab
 
 
-def test_an_outcome_stays_in_view_when_the_next_request_arrives(nvim: Editors) -> None:
+def test_an_outcome_stays_in_view_when_the_next_request_arrives(shared: Editors) -> None:
     """An outcome may come while a triage waits for the next request."""
-    editor = nvim(config=CALM, columns=70, lines=30)
+    editor = shared(config=CALM, columns=70, lines=30)
     host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
     play(editor, command(two[0], "make p0"), command(two[1], "make p1"))
     editor.lua("outcome.p0 = { ok = false, why = 'its hook is gone' }")
@@ -281,10 +281,10 @@ def test_an_outcome_stays_in_view_when_the_next_request_arrives(nvim: Editors) -
 
 @pytest.mark.parametrize("before", ["q:", ":let g:typed = 1"])
 def test_a_triage_waits_for_the_end_of_the_command_line(
-    nvim: Editors, version: str, before: str
+    shared: Editors, version: str, before: str
 ) -> None:
     """A request may arrive while the user is there, where no window can be opened."""
-    editor = nvim(version, CALM, columns=70, lines=30)
+    editor = shared(version, CALM, columns=70, lines=30)
     host, api = Host(editor), asks("p0")
     play(editor, command(api, "make p0"))
     editor.lua(SLOW, "request", "p0")
@@ -310,9 +310,9 @@ end
 """
 
 
-def test_a_preview_opens_only_over_the_board(nvim: Editors, version: str) -> None:
+def test_a_preview_opens_only_over_the_board(shared: Editors, version: str) -> None:
     """A preview may arrive when the user types elsewhere, or a command."""
-    editor = nvim(version, CALM, columns=70, lines=30)
+    editor = shared(version, CALM, columns=70, lines=30)
     editor.lua(FAR)
     Host(editor).push(asks("api", machine="dev"))
     editor.command("ClaudeSessions board")
@@ -354,11 +354,11 @@ end, vim.api.nvim_list_wins())
     ],
 )
 def test_no_copy_of_a_view_outlives_it(
-    nvim: Editors, version: str, layout: str, copied: str
+    shared: Editors, version: str, layout: str, copied: str
 ) -> None:
     """A copy would show one request and answer another; the last window is free."""
     config = {**CALM, "answer": {"key_delay": 0, "layout": layout}}
-    editor = nvim(version, config, columns=70, lines=30)
+    editor = shared(version, config, columns=70, lines=30)
     host, two = Host(editor), [asks("p0", ago=2), asks("p1", ago=1)]
     play(editor, *(command(each, f"make {each['session_id']}") for each in two))
     host.push(*two)
@@ -372,9 +372,9 @@ def test_no_copy_of_a_view_outlives_it(
     assert editor.messages() == ""
 
 
-def test_a_copy_of_a_view_grants_nothing(nvim: Editors, version: str) -> None:
+def test_a_copy_of_a_view_grants_nothing(shared: Editors, version: str) -> None:
     """A choice in a copy is not shown there; the view answers, and the copy goes with it."""
-    editor = nvim(version, {**CALM, "answer": {"key_delay": 0}}, columns=70, lines=40)
+    editor = shared(version, {**CALM, "answer": {"key_delay": 0}}, columns=70, lines=40)
     reads(editor)
     view = editor.lua("return vim.api.nvim_get_current_win()")
     editor.command("split")

@@ -125,9 +125,9 @@ def test_explain_shows_the_log(board: Editor) -> None:
     board.hides("UserPromptSubmit")
 
 
-def test_repositories_and_sessions_fold_by_key_and_by_mouse(nvim: Editors, version: str) -> None:
+def test_repositories_and_sessions_fold_by_key_and_by_mouse(shared: Editors, version: str) -> None:
     """<Tab> and a double click; a folded section shows a summary, and ]] opens it."""
-    editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=80, lines=30)
+    editor = shared(version, {**QUIET, "float": {"enabled": False}}, columns=80, lines=30)
     Host(editor).push(*house())
     editor.command("execute 'ClaudeSessions board' | only")
     editor.shows("rm -rf build &&")
@@ -153,9 +153,9 @@ def test_repositories_and_sessions_fold_by_key_and_by_mouse(nvim: Editors, versi
     eventually(lambda: "rm -rf" in editor.lua("return vim.fn.getline('.')"), "the one before")
 
 
-def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
+def test_the_host_ranks_the_repositories(shared: Editors) -> None:
     """Lua keeps its order; unknown repositories come last, most urgent first."""
-    editor = nvim(config={**QUIET, "board": {"group": "repository"}}, columns=80, lines=30)
+    editor = shared(config={**QUIET, "board": {"group": "repository"}}, columns=80, lines=30)
     host = Host(editor)
     host.push(*house(), groups=["acme/web", "dotfiles", "acme/api"])
     editor.command("execute 'ClaudeSessions board' | only")
@@ -176,9 +176,9 @@ return math.max(unpack(vim.tbl_map(vim.api.nvim_strwidth, lines)))
 """
 
 
-def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
+def test_a_row_and_its_details_show_what_is_known(shared: Editors) -> None:
     """Markers are on the row, with the whole branch if there is room; the rest shows unfolded."""
-    editor = nvim(config=CALM, columns=120, lines=34)
+    editor = shared(config=CALM, columns=120, lines=34)
     branch = "feature/a-branch-with-a-long-name-indeed"
     lead = {
         "markers": ["scheduled", "parked"],
@@ -231,9 +231,9 @@ def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
     assert editor.messages() == ""
 
 
-def test_a_row_names_its_agent_where_there_are_several_kinds(nvim: Editors) -> None:
+def test_a_row_names_its_agent_where_there_are_several_kinds(shared: Editors) -> None:
     """With a single kind of agents, no name is needed."""
-    editor = nvim(config=CALM, columns=120, lines=20)
+    editor = shared(config=CALM, columns=120, lines=20)
     host = Host(editor)
     host.push(session("working", "one", agent="claude"), session("idle", "two", agent="claude"))
     editor.command("ClaudeSessions board")
@@ -244,9 +244,9 @@ def test_a_row_names_its_agent_where_there_are_several_kinds(nvim: Editors) -> N
 
 
 @pytest.mark.parametrize("columns", [60, 110])
-def test_a_name_shows_on_every_board(nvim: Editors, columns: int) -> None:
+def test_a_name_shows_on_every_board(shared: Editors, columns: int) -> None:
     """Titles need a wide board; the name that the user gave does not."""
-    editor = nvim(config=QUIET, columns=columns, lines=20)
+    editor = shared(config=QUIET, columns=columns, lines=20)
     Host(editor).push(session("working", project="api", branch="main", name="the build"))
     editor.command("ClaudeSessions board")
     editor.shows("the build")
@@ -281,14 +281,14 @@ def heads(editor: Editor) -> list[str]:
 
 @pytest.mark.parametrize("auto", [True, False])
 def test_counts_stand_once_on_the_screen_and_always_in_the_same_order(
-    nvim: Editors, auto: bool
+    shared: Editors, auto: bool
 ) -> None:
     """In the statusline, else on the board; a filtered board counts what it lists.
 
     The order does not depend on what waits longest: counts would change their places.
     """
     config = {**QUIET, "statusline": {"auto": auto}, "float": {"enabled": False}}
-    editor = nvim(config=config, columns=80, lines=24)
+    editor = shared(config=config, columns=80, lines=24)
     editor.command("set laststatus=3")
     asks = session("blocked", "web", ago=900, kind="question", detail="Which?", project="web")
     Host(editor, "require('bellboard.start').attach()").push(blocked("api", ago=100), asks)
@@ -300,9 +300,9 @@ def test_counts_stand_once_on_the_screen_and_always_in_the_same_order(
     editor.shows("!1   g? help")
 
 
-def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> None:
+def test_the_user_chooses_what_the_board_lists(shared: Editors, version: str) -> None:
     """By default, sessions that need you are on top; the header shows any other choice."""
-    editor = nvim(version, UNPINNED, columns=100, lines=24)
+    editor = shared(version, UNPINNED, columns=100, lines=24)
     Host(editor).push(*six(), groups=["acme/web", "acme/api"])
     editor.command("execute 'ClaudeSessions board' | only")
     on_top = ["Needs you", "! acme/api main", "x acme/web assets", "+ acme/web css"]
@@ -381,9 +381,9 @@ return { view.lnum - view.topline, (vim.fn.getline('.'):gsub('%s+', ' ')) }
 """
 
 
-def test_nothing_moves_under_the_cursor(nvim: Editors) -> None:
+def test_nothing_moves_under_the_cursor(shared: Editors) -> None:
     """While it is in the board, its row stays on its line of the screen."""
-    editor = nvim(config=CALM, columns=100, lines=12)
+    editor = shared(config=CALM, columns=100, lines=12)
     host = Host(editor)
     all_six, ranks = six(), ["acme/web", "acme/api"]
     host.push(*all_six, groups=ranks)
@@ -438,9 +438,9 @@ def test_the_board_survives(nvim: Editors, version: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("end", ["quit", "bunload"])
-def test_the_board_opens_again_after_it_was_lost(nvim: Editors, version: str, end: str) -> None:
+def test_the_board_opens_again_after_it_was_lost(shared: Editors, version: str, end: str) -> None:
     """:noautocmd and an autocommand of somebody else that fails keep its end from us."""
-    editor = nvim(version, QUIET, columns=100, lines=30)
+    editor = shared(version, QUIET, columns=100, lines=30)
     host = Host(editor)
     host.push(*house())
     for _ in range(2):
@@ -454,9 +454,9 @@ def test_the_board_opens_again_after_it_was_lost(nvim: Editors, version: str, en
     assert editor.messages() == ""
 
 
-def test_a_board_that_was_restored_too_early_is_replaced(nvim: Editors, version: str) -> None:
+def test_a_board_that_was_restored_too_early_is_replaced(shared: Editors, version: str) -> None:
     """By a session file that was read before the plugin was loaded: an empty buffer of its name."""
-    editor = nvim(version, CALM, columns=80, lines=24)
+    editor = shared(version, CALM, columns=80, lines=24)
     Host(editor).push(*six())
     editor.command("noautocmd edit bellboard://board | split | enew")
     editor.command("ClaudeSessions board")
@@ -505,9 +505,9 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
     editor.hides("this help")
 
 
-def test_the_prompt_for_a_name_offers_your_own(nvim: Editors) -> None:
+def test_the_prompt_for_a_name_offers_your_own(shared: Editors) -> None:
     """The title of the session may have changed since."""
-    editor = nvim(config=QUIET, columns=80, lines=24)
+    editor = shared(config=QUIET, columns=80, lines=24)
     mine = {"project": "text", "name": "mine", "title": "of the CLI"}
     Host(editor).push(session("working", "a", **mine))
     editor.command("ClaudeSessions board")
@@ -516,9 +516,9 @@ def test_the_prompt_for_a_name_offers_your_own(nvim: Editors) -> None:
     editor.shows("Name: mine")
 
 
-def test_a_prompt_names_the_session_and_does_not_stay(nvim: Editors, version: str) -> None:
+def test_a_prompt_names_the_session_and_does_not_stay(shared: Editors, version: str) -> None:
     """The prompt shows the title apart from the project. To leave a menu is to cancel it."""
-    editor = nvim(version, QUIET, columns=80, lines=24)
+    editor = shared(version, QUIET, columns=80, lines=24)
     Host(editor).push(session("working", "a", project="text", title="please play", pid=4711))
     editor.command("ClaudeSessions board")
     editor.shows("* please play  working")
@@ -571,10 +571,10 @@ def memory(editor: Editor) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("opens", "shows"), [("answer api", "make all"), ("pick", "Filter:")])
-def test_updates_leave_nothing_in_memory(nvim: Editors, opens: str, shows: str) -> None:
+def test_updates_leave_nothing_in_memory(shared: Editors, opens: str, shows: str) -> None:
     """500, after the first 250: with board, preview, float, statusline, and request or picker."""
     config = {**QUIET, "board": {"preview": True}}
-    editor = nvim(config=config, columns=100, lines=40)
+    editor = shared(config=config, columns=100, lines=40)
     host, api = Host(editor), asked.asks("api")
     asked.play(editor, asked.command(api, "make all"))
     host.push(api)

@@ -38,10 +38,10 @@ def ends_below(editor: Editor, host: Host) -> None:
 
 @pytest.mark.parametrize("view", ["help", "input"])
 def test_a_view_stays_open_below_the_command_line_window(
-    nvim: Editors, version: str, view: str
+    shared: Editors, version: str, view: str
 ) -> None:
     """The user has not left the view: its keys work again, and the typed text is still there."""
-    editor = nvim(version, CALM, columns=80, lines=34)
+    editor = shared(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
     host.push(api)
@@ -68,10 +68,10 @@ def test_a_view_stays_open_below_the_command_line_window(
 
 
 def test_a_request_that_ends_below_the_command_line_window_closes_after_it(
-    nvim: Editors, version: str
+    shared: Editors, version: str
 ) -> None:
     """No window is left over."""
-    editor = nvim(version, CALM, columns=80, lines=34)
+    editor = shared(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
     host.push(api)
@@ -82,10 +82,10 @@ def test_a_request_that_ends_below_the_command_line_window_closes_after_it(
 
 
 def test_a_copy_of_a_request_that_ends_below_the_command_line_window_is_left_to_the_user(
-    nvim: Editors, version: str
+    shared: Editors, version: str
 ) -> None:
     """The copy is the last window by then, and shows another buffer."""
-    editor = nvim(version, CALM, columns=80, lines=34)
+    editor = shared(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
     host.push(api)
@@ -99,9 +99,11 @@ def test_a_copy_of_a_request_that_ends_below_the_command_line_window_is_left_to_
     assert "E444" not in editor.messages()
 
 
-def test_a_request_closed_without_autocommands_leaves_nothing(nvim: Editors, version: str) -> None:
+def test_a_request_closed_without_autocommands_leaves_nothing(
+    shared: Editors, version: str
+) -> None:
     """The request goes with the next change of sessions."""
-    editor = nvim(version, CALM, columns=80, lines=34)
+    editor = shared(version, CALM, columns=80, lines=34)
     host, api = Host(editor), asks("api")
     play(editor, command(api, "make"))
     host.push(api)

@@ -49,9 +49,9 @@ def last_said(editor: Editor, text: str) -> None:
         ("label - a", "a: no label to remove"),
     ],
 )
-def test_a_command_says_what_became_of_a_session(nvim: Editors, command: str, said: str) -> None:
+def test_a_command_says_what_became_of_a_session(shared: Editors, command: str, said: str) -> None:
     """A command without effect says so, too."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     Host(editor).push(session("working", "a", project="a"), session("idle", "b", label="HEAVY"))
     editor.lua("require('bellboard').session('b').words.project = 'b'")
     editor.lua(NOTED)
@@ -71,9 +71,9 @@ def test_what_a_command_printed_is_shown_though_it_failed(nvim: Editors, tmux: S
     assert "bellboard: tmux: not everything could be set" in messages
 
 
-def test_a_label_is_reported_once_it_is_written(nvim: Editors) -> None:
+def test_a_label_is_reported_once_it_is_written(shared: Editors) -> None:
     """The report names all its sessions; "-" removes the label of a named one."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     host, two = Host(editor), [blocked("api"), blocked("web")]
     host.push(*two, float=["api", "web"])
     editor.lua(NOTED)
@@ -91,9 +91,9 @@ def test_a_label_is_reported_once_it_is_written(nvim: Editors) -> None:
     assert len(editor.lua("return said")) == 2
 
 
-def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: str) -> None:
+def test_a_session_is_named_by_its_id_name_or_project(shared: Editors, version: str) -> None:
     """In every subcommand; a name may have spaces, and an ambiguous one is refused."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, QUIET, ui=False)
     Host(editor).push(
         session("working", "a1b2", project="api", name="the build"),
         session("working", "c3d4", project="web", title="fix login"),
@@ -123,10 +123,10 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
 
 
 def test_a_name_of_several_means_the_one_of_which_it_makes_sense(
-    nvim: Editors, version: str
+    shared: Editors, version: str
 ) -> None:
     """To answer, the one that asks; to go there, the one that needs you; else the user chooses."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, QUIET, ui=False)
     names = {"working": "w", "blocked": "b", "completed": "c"}
     sessions = [session(status, sid, project="web") for status, sid in names.items()]
     host = Host(editor)
@@ -150,9 +150,9 @@ def test_a_name_of_several_means_the_one_of_which_it_makes_sense(
     assert editor.lua("return offered") > 1
 
 
-def test_without_a_name_those_in_the_window_and_the_float_are_meant(nvim: Editors) -> None:
+def test_without_a_name_those_in_the_window_and_the_float_are_meant(shared: Editors) -> None:
     """Other sessions may need the user as well: the message does not deny it."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     Host(editor).push(session("error", "a1"), session("completed", "b1"))
     editor.lua(NOTED)
     editor.command("Bellboard label HEAVY")
@@ -163,9 +163,9 @@ def test_without_a_name_those_in_the_window_and_the_float_are_meant(nvim: Editor
     ("columns", "shown"),
     [(80, "7bf3, f4a6"), (120, "7bf3 (add rate limits…), f4a6 (add rate limits…)")],
 )
-def test_each_id_of_an_ambiguous_name_is_short(nvim: Editors, columns: int, shown: str) -> None:
+def test_each_id_of_an_ambiguous_name_is_short(shared: Editors, columns: int, shown: str) -> None:
     """With as much of the titles as fits in a line; and it is accepted."""
-    editor = nvim(config=QUIET, columns=columns)
+    editor = shared(config=QUIET, columns=columns)
     ids = ["7bf3d0c1-52c8-4f0e-a3a1-d9d7", "f4a69c01-1f33-4b9e-8d4e-83b4"]
     title = "add rate limits to the gateway"
     Host(editor).push(*(session("working", sid, project="api", title=title) for sid in ids))
@@ -177,9 +177,9 @@ def test_each_id_of_an_ambiguous_name_is_short(nvim: Editors, columns: int, show
         assert [line["park"]["session_id"] for line in noted(editor)] == [sid]
 
 
-def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str) -> None:
+def test_a_name_is_completed_so_that_it_is_read_back(shared: Editors, version: str) -> None:
     """A backslash keeps the words of any name together."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, QUIET, ui=False)
     names = ["fix user's login", 'add "dark" mode', r"in C:\dir \ x", "plain"]
     Host(editor).push(*(session("working", f"{n}", name=name) for n, name in enumerate(names)))
     editor.lua(NOTED)
@@ -200,9 +200,9 @@ def test_a_name_is_completed_so_that_it_is_read_back(nvim: Editors, version: str
             assert editor.lua(complete, f"Bellboard {verb} {found} {first}") == []
 
 
-def test_a_command_that_is_wrong_says_what_it_takes(nvim: Editors) -> None:
+def test_a_command_that_is_wrong_says_what_it_takes(shared: Editors) -> None:
     """A command of the shell program does so, too."""
-    editor = nvim(config={"python": [sys.executable]}, ui=False)
+    editor = shared(config={"python": [sys.executable]}, ui=False)
     editor.lua(NOTED)
     for wrong, said in {
         "goto": "which session? <Tab> completes names, projects and ids",
@@ -216,9 +216,9 @@ def test_a_command_that_is_wrong_says_what_it_takes(nvim: Editors) -> None:
         last_said(editor, said)
 
 
-def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
+def test_subcommands_and_sessions_are_completed(shared: Editors) -> None:
     """Words; then names that only one session has, and ids."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     Host(editor).push(*house())
     complete = "return vim.fn.getcompletion(..., 'cmdline')"
     assert editor.lua(complete, "ClaudeSessions p") == ["park", "path", "pick", "prev", "process"]
@@ -235,9 +235,9 @@ def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
         assert editor.lua(complete, f"{before}ClaudeS goto w") == ["web", "working"]
 
 
-def test_snooze_completes_no_name_that_it_would_read_as_minutes(nvim: Editors) -> None:
+def test_snooze_completes_no_name_that_it_would_read_as_minutes(shared: Editors) -> None:
     """After the minutes, any name is completed."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     Host(editor).push(
         *(session("working", f"s{n}", name=name) for n, name in enumerate(["30", "30a"]))
     )
@@ -248,9 +248,9 @@ def test_snooze_completes_no_name_that_it_would_read_as_minutes(nvim: Editors) -
     assert editor.lua(complete, "Bellboard park 3") == ["30", "30a"]
 
 
-def test_what_is_before_the_cursor_is_completed(nvim: Editors, version: str) -> None:
+def test_what_is_before_the_cursor_is_completed(shared: Editors, version: str) -> None:
     """In the middle of a line too; what follows stays."""
-    editor = nvim(version, QUIET)
+    editor = shared(version, QUIET)
     Host(editor).push(*house())
 
     def reads(line: str) -> None:
@@ -266,9 +266,9 @@ def test_what_is_before_the_cursor_is_completed(nvim: Editors, version: str) -> 
         editor.press("<Esc>")
 
 
-def test_snooze_and_park_say_what_they_did_and_undo_it(nvim: Editors) -> None:
+def test_snooze_and_park_say_what_they_did_and_undo_it(shared: Editors) -> None:
     """The same command again ends it, even if no session is in the float."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     host = Host(editor)
     host.push(blocked("api"), blocked("web"))
     editor.lua(NOTED)
@@ -341,9 +341,9 @@ def test_output_wraps_in_one_window_that_says_what_it_is(nvim: Editors, version:
     assert editor.messages() == ""
 
 
-def test_every_subcommand_has_a_mapping_in_every_mode(nvim: Editors, version: str) -> None:
+def test_every_subcommand_has_a_mapping_in_every_mode(shared: Editors, version: str) -> None:
     """Except those that need an argument; each with a description, and in the manual."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, QUIET, ui=False)
     table = editor.lua(
         "return vim.tbl_map(function(s) return { s[1], s[2] } end, "
         "require('bellboard.command').subcommands)"
@@ -373,9 +373,9 @@ return got
 """
 
 
-def test_whoever_asks_for_a_session_that_is_not_found_gets_the_reason(nvim: Editors) -> None:
+def test_whoever_asks_for_a_session_that_is_not_found_gets_the_reason(shared: Editors) -> None:
     """A script that waits for the reply would wait for ever."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     Host(editor).push(blocked("api", id="a"), blocked("api", id="b"))
     nobody = 'no session "nobody"; :ClaudeSessions lists all'
     assert editor.lua(REPORTED, "nobody") == [nobody, nobody]
@@ -384,9 +384,9 @@ def test_whoever_asks_for_a_session_that_is_not_found_gets_the_reason(nvim: Edit
 
 
 @pytest.mark.parametrize("state", ["on", "off"])
-def test_answers_is_one_message_and_opens_nothing(nvim: Editors, state: str) -> None:
+def test_answers_is_one_message_and_opens_nothing(shared: Editors, state: str) -> None:
     """The help explains the setting; the focus stays where it is."""
-    editor = nvim(config={**QUIET, "python": sys.executable}, columns=80)
+    editor = shared(config={**QUIET, "python": sys.executable}, columns=80)
     editor.command(f"ClaudeSessions answers {state}")
     editor.shows(f"bellboard: answers {state}: ")
     assert editor.lua("return #vim.api.nvim_list_wins()") == 1

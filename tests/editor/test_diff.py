@@ -33,9 +33,9 @@ def show_diff(editor: Editor, **more: Any) -> None:
     eventually(lambda: editor.lua("return vim.wo.diff"), "a diff")
 
 
-def test_the_diff_of_a_file_is_a_tab_page_as_neovim_makes_it(nvim: Editors, version: str) -> None:
+def test_the_diff_of_a_file_is_a_tab_page_as_neovim_makes_it(shared: Editors, version: str) -> None:
     """Keys are the user's, 'diffopt' is unchanged; the request is behind the diff, and answers."""
-    editor = nvim(version, CALM, columns=130, lines=30)
+    editor = shared(version, CALM, columns=130, lines=30)
     editor.command("set diffopt+=icase")
     theirs = editor.nvim.eval("[&diffopt, &diffexpr]")
     show_diff(editor)
@@ -55,9 +55,9 @@ def test_the_diff_of_a_file_is_a_tab_page_as_neovim_makes_it(nvim: Editors, vers
     eventually(lambda: editor.messages().endswith("bellboard: edit: answered"), "the message")
 
 
-def test_a_red_line_is_a_deleted_line(nvim: Editors) -> None:
+def test_a_red_line_is_a_deleted_line(shared: Editors) -> None:
     """Neovim would show it as one that is added, as the other window does not have it."""
-    editor = nvim(config=CALM, columns=130, lines=30)
+    editor = shared(config=CALM, columns=130, lines=30)
     file = editor.home.file("limits.py", "import os\nDEBUG = 1\nlast = 1\n")
     asking = asks("edit", tool="Edit")
     play(editor, edit(asking, str(file), "DEBUG = 1\n", ""))
@@ -72,16 +72,16 @@ def test_a_red_line_is_a_deleted_line(nvim: Editors) -> None:
     assert (len(before), len(after), group) == (3, 2, "DiffDelete")
 
 
-def test_a_change_on_another_machine_is_not_compared_with_a_file_here(nvim: Editors) -> None:
+def test_a_change_on_another_machine_is_not_compared_with_a_file_here(shared: Editors) -> None:
     """The diff would show changes that do not exist."""
-    editor = nvim(config=CALM, columns=90, lines=30)
+    editor = shared(config=CALM, columns=90, lines=30)
     show_diff(editor, machine="dev")
     assert "import os" not in editor.screen.text
 
 
-def test_what_replaces_the_request_leaves_the_diff_to_the_user(nvim: Editors) -> None:
+def test_what_replaces_the_request_leaves_the_diff_to_the_user(shared: Editors) -> None:
     """The user closes the diff, and returns to the window before."""
-    editor = nvim(config=CALM, columns=90, lines=30)
+    editor = shared(config=CALM, columns=90, lines=30)
     show_diff(editor)
     play(editor)
     Host(editor).push()

@@ -22,9 +22,9 @@ def mode(editor: Editor) -> Any:
     return editor.nvim.api.get_mode()["mode"]
 
 
-def test_a_hidden_terminal_is_shown_here_and_entered(nvim: Editors, version: str) -> None:
+def test_a_hidden_terminal_is_shown_here_and_entered(shared: Editors, version: str) -> None:
     """Found by tty, not by name or folder; `back` returns to where the first jump began."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, QUIET, ui=False)
     here = editor.lua(BUFFER)
     (one, tty), (two, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty), blocked("web", tty=other, ago=60))
@@ -38,9 +38,9 @@ def test_a_hidden_terminal_is_shown_here_and_entered(nvim: Editors, version: str
     eventually(lambda: mode(editor) == "n", "normal mode")
 
 
-def test_a_terminal_in_another_tab_is_jumped_to(nvim: Editors) -> None:
+def test_a_terminal_in_another_tab_is_jumped_to(shared: Editors) -> None:
     """A window that already shows the terminal is used."""
-    editor = nvim(config=CALM, ui=False)
+    editor = shared(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"tabnew | buffer {buf} | tabfirst")
     Host(editor).push(blocked("api", tty=tty))
@@ -74,10 +74,10 @@ end })"""
 
 
 def test_a_terminal_that_its_owner_enters_in_normal_mode_takes_keys(
-    nvim: Editors, version: str
+    shared: Editors, version: str
 ) -> None:
     """The answer that is typed would be commands; one key leaves the mode, as ever."""
-    editor = nvim(version, CALM)
+    editor = shared(version, CALM)
     _, tty = editor.lua(TERMINAL)
     editor.lua(PERSISTS)
     Host(editor).push(blocked("api", tty=tty))
@@ -91,9 +91,9 @@ def test_a_terminal_that_its_owner_enters_in_normal_mode_takes_keys(
         stays(editor, "n")
 
 
-def test_who_wants_terminals_in_normal_mode_gets_that(nvim: Editors, version: str) -> None:
+def test_who_wants_terminals_in_normal_mode_gets_that(shared: Editors, version: str) -> None:
     """A jump does not fight over the mode."""
-    editor = nvim(version, CALM)
+    editor = shared(version, CALM)
     _, tty = editor.lua(TERMINAL)
     editor.lua("""
       _G.entered = 0
@@ -107,9 +107,9 @@ def test_who_wants_terminals_in_normal_mode_gets_that(nvim: Editors, version: st
     assert 1 <= editor.lua("return entered") <= 3
 
 
-def test_keys_typed_after_a_jump_count(nvim: Editors, version: str) -> None:
+def test_keys_typed_after_a_jump_count(shared: Editors, version: str) -> None:
     """Such keys may leave the terminal before scheduled functions run."""
-    editor = nvim(version, CALM)
+    editor = shared(version, CALM)
     _, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
     editor.command("nmap gj <Cmd>ClaudeSessions next<CR>")
@@ -117,9 +117,9 @@ def test_keys_typed_after_a_jump_count(nvim: Editors, version: str) -> None:
     stays(editor, "nt")
 
 
-def test_next_cycles_through_sessions_that_need_you(nvim: Editors) -> None:
+def test_next_cycles_through_sessions_that_need_you(shared: Editors) -> None:
     """Blocked, failed and done, in the order of the board; a count skips ahead."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     names, sessions = {}, []
     for place, status in enumerate(["blocked", "error", "completed", "working"]):
         buf, tty = editor.lua(TERMINAL)
@@ -135,9 +135,9 @@ def test_next_cycles_through_sessions_that_need_you(nvim: Editors) -> None:
     assert names[editor.lua(BUFFER)] == "error"
 
 
-def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
+def test_having_nowhere_to_go_is_reported(shared: Editors) -> None:
     """With a message instead of an error, and with all that is known."""
-    editor = nvim(config=QUIET, columns=120)
+    editor = shared(config=QUIET, columns=120)
     host = Host(editor)
     editor.lua("require('bellboard').next()")
     editor.shows("no session needs you")
@@ -153,10 +153,10 @@ def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
     [("", 1, 1), ("split", 2, 1), ("useopen,vsplit", 2, 1), ("newtab", 1, 2), ("uselast", 1, 1)],
 )
 def test_switchbuf_decides_where_a_hidden_terminal_opens(
-    nvim: Editors, version: str, switchbuf: str, windows: int, tabs: int
+    shared: Editors, version: str, switchbuf: str, windows: int, tabs: int
 ) -> None:
     """This window, a new one beside it or a new tab; a window that shows it is reused."""
-    editor = nvim(version, CALM, ui=False)
+    editor = shared(version, CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"set switchbuf={switchbuf}")
     Host(editor).push(blocked("api", tty=tty))
@@ -188,9 +188,9 @@ def test_a_window_that_is_kept_for_what_it_shows_is_not_used(
         editor.lua("vim.api.nvim_win_close(0, false)")
 
 
-def test_the_nearest_window_is_used(nvim: Editors) -> None:
+def test_the_nearest_window_is_used(shared: Editors) -> None:
     """The current window, else one in this tab, else another tab's; never an unfocusable float."""
-    editor = nvim(config=CALM, ui=False)
+    editor = shared(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
     editor.lua(
@@ -207,9 +207,9 @@ def test_the_nearest_window_is_used(nvim: Editors) -> None:
 
 
 @pytest.mark.parametrize("keys", ["", "q:", "ix", "ggVG"], ids=["n", "cmdwin", "i", "v"])
-def test_a_jump_works_from_any_mode(nvim: Editors, version: str, keys: str) -> None:
+def test_a_jump_works_from_any_mode(shared: Editors, version: str, keys: str) -> None:
     """The command-line window is closed first."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, QUIET, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
     editor.press(keys)
@@ -222,10 +222,10 @@ def test_a_jump_works_from_any_mode(nvim: Editors, version: str, keys: str) -> N
 
 @pytest.mark.parametrize("keys", ["v", "<C-v>", "gh"])
 def test_a_terminal_in_another_window_is_entered_from_visual_mode(
-    nvim: Editors, version: str, keys: str
+    shared: Editors, version: str, keys: str
 ) -> None:
     """And that mode does not go on there."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = shared(version, QUIET, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
     editor.command(f"split | buffer {buf} | wincmd p")
@@ -236,9 +236,9 @@ def test_a_terminal_in_another_window_is_entered_from_visual_mode(
     eventually(lambda: mode(editor) == "t", "terminal mode")
 
 
-def test_a_window_with_winfixbuf_is_left_alone(nvim: Editors) -> None:
+def test_a_window_with_winfixbuf_is_left_alone(shared: Editors) -> None:
     """The terminal gets a window of its own."""
-    editor = nvim(config=CALM, ui=False)
+    editor = shared(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
     editor.command("set winfixbuf")
@@ -253,10 +253,10 @@ RUNS = "return vim.fn.jobwait({ vim.bo[...].channel }, 0)[1] == -1"
 
 @pytest.mark.parametrize("option", ["nohidden", "bufhidden=wipe", "bufhidden=unload"])
 def test_no_agent_ends_because_its_window_is_needed(
-    nvim: Editors, version: str, option: str
+    shared: Editors, version: str, option: str
 ) -> None:
     """A split opens beside the last window of a running terminal that would end."""
-    editor = nvim(version, {**CALM, "launch": {"layout": "window"}}, ui=False)
+    editor = shared(version, {**CALM, "launch": {"layout": "window"}}, ui=False)
     here = editor.lua(BUFFER)
     (one, tty), (two, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
     for buf in (one, two) if "bufhidden" in option else ():
@@ -275,10 +275,10 @@ def test_no_agent_ends_because_its_window_is_needed(
 
 @pytest.mark.parametrize("what", ["nohidden | put ='text'", "setlocal winfixbuf"])
 def test_back_shows_the_buffer_even_if_the_window_must_keep_its_own(
-    nvim: Editors, version: str, what: str
+    shared: Editors, version: str, what: str
 ) -> None:
     """The way back leads to a window of its own."""
-    editor = nvim(version, CALM, ui=False)
+    editor = shared(version, CALM, ui=False)
     here = editor.lua(BUFFER)
     tty = editor.lua(TERMINAL)[1]
     Host(editor).push(blocked("api", tty=tty))
@@ -290,9 +290,9 @@ def test_back_shows_the_buffer_even_if_the_window_must_keep_its_own(
     assert editor.lua("return vim.fn.winnr('$')") == 2
 
 
-def test_a_jump_from_a_float_lands_in_a_normal_window(nvim: Editors, version: str) -> None:
+def test_a_jump_from_a_float_lands_in_a_normal_window(shared: Editors, version: str) -> None:
     """The one that was left for the float; the float keeps its buffer."""
-    editor = nvim(version, CALM, ui=False)
+    editor = shared(version, CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
     editor.command("split | wincmd w")
@@ -307,9 +307,9 @@ def test_a_jump_from_a_float_lands_in_a_normal_window(nvim: Editors, version: st
 
 
 @pytest.mark.parametrize("keys", ["<CR>", ":ClaudeSessions next<CR>"], ids=["enter", "next"])
-def test_a_board_in_a_float_closes_at_a_jump(nvim: Editors, version: str, keys: str) -> None:
+def test_a_board_in_a_float_closes_at_a_jump(shared: Editors, version: str, keys: str) -> None:
     """The board would cover the terminal."""
-    editor = nvim(version, {**CALM, "board": {"layout": "float"}})
+    editor = shared(version, {**CALM, "board": {"layout": "float"}})
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"split | buffer {buf} | wincmd p")
     Host(editor).push(blocked("api", tty=tty))
@@ -321,9 +321,9 @@ def test_a_board_in_a_float_closes_at_a_jump(nvim: Editors, version: str, keys: 
     assert editor.lua("return #vim.api.nvim_list_wins()") == 2
 
 
-def test_back_returns_to_where_the_last_jumps_started(nvim: Editors) -> None:
+def test_back_returns_to_where_the_last_jumps_started(shared: Editors) -> None:
     """Not to where one started that is over: the user has gone on from there."""
-    editor = nvim(config=CALM, ui=False)
+    editor = shared(config=CALM, ui=False)
     (_, tty), (_, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty), blocked("web", tty=other))
     editor.lua("require('bellboard').jump('api')")
@@ -334,9 +334,9 @@ def test_back_returns_to_where_the_last_jumps_started(nvim: Editors) -> None:
     assert editor.lua(BUFFER) == later
 
 
-def test_back_restores_the_view_and_the_alternate_file(nvim: Editors, version: str) -> None:
+def test_back_restores_the_view_and_the_alternate_file(shared: Editors, version: str) -> None:
     """The text does not move, and CTRL-^ still goes to the other file."""
-    editor = nvim(version, CALM)
+    editor = shared(version, CALM)
     _, tty = editor.lua(TERMINAL)
     editor.command("edit other | edit text | call setline(1, range(1, 300)) | set nomodified")
     editor.command("normal! 100Gzt5j")
@@ -351,9 +351,9 @@ def test_back_restores_the_view_and_the_alternate_file(nvim: Editors, version: s
     assert before[1] == "other"
 
 
-def test_back_leaves_a_window_as_the_user_has_left_it(nvim: Editors, version: str) -> None:
+def test_back_leaves_a_window_as_the_user_has_left_it(shared: Editors, version: str) -> None:
     """A window may still show the buffer of the jump's start: the user has gone on there."""
-    editor = nvim(version, CALM)
+    editor = shared(version, CALM)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"vertical sbuffer {buf} | wincmd p | edit other")
     editor.command("edit text | call setline(1, range(1, 300)) | set nomodified")
@@ -371,9 +371,9 @@ def test_back_leaves_a_window_as_the_user_has_left_it(nvim: Editors, version: st
     assert before[1] == "third"
 
 
-def test_back_brings_every_window_back(nvim: Editors, version: str) -> None:
+def test_back_brings_every_window_back(shared: Editors, version: str) -> None:
     """Windows that got terminals because the jump started in a help or a sidebar are included."""
-    editor = nvim(version, CALM)
+    editor = shared(version, CALM)
     (one, tty), (two, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty, ago=9), blocked("web", tty=other, ago=8))
     editor.command("edit other | edit text | call setline(1, range(1, 300)) | set nomodified")
@@ -416,9 +416,9 @@ def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:
     assert editor.lua("return told") == ["here"]
 
 
-def test_next_prefers_what_it_has_not_led_to(nvim: Editors) -> None:
+def test_next_prefers_what_it_has_not_led_to(shared: Editors) -> None:
     """The most urgent, which waits longest; also if it came meanwhile, or asks again."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     terminals = {name: editor.lua(TERMINAL) for name in ("a", "b", "c", "new")}
     host = Host(editor)
 
@@ -452,9 +452,9 @@ def test_next_prefers_what_it_has_not_led_to(nvim: Editors) -> None:
     assert [goes(), goes(), goes("prev")] == ["a", "c", "a"]
 
 
-def test_back_opens_the_board_again(nvim: Editors, version: str) -> None:
+def test_back_opens_the_board_again(shared: Editors, version: str) -> None:
     """A float closes at a jump; a split does not, and is gone back to."""
-    editor = nvim(version, {**CALM, "board": {"layout": "float"}})
+    editor = shared(version, {**CALM, "board": {"layout": "float"}})
     tty = editor.lua(TERMINAL)[1]
     Host(editor).push(blocked("api", tty=tty), blocked("web", ago=60))
     here = "return vim.bo.filetype .. vim.fn.line('.')"
@@ -478,16 +478,16 @@ def test_back_opens_the_board_again(nvim: Editors, version: str) -> None:
     assert editor.lua(here) == before
 
 
-def test_parked_sessions_are_skipped(nvim: Editors) -> None:
-    editor = nvim(config=QUIET, columns=100)
+def test_parked_sessions_are_skipped(shared: Editors) -> None:
+    editor = shared(config=QUIET, columns=100)
     Host(editor).push(blocked("api", markers=["parked"]))
     editor.command("ClaudeSessions next")
     editor.shows("no session needs you")
 
 
-def test_the_maps_take_a_count(nvim: Editors) -> None:
+def test_the_maps_take_a_count(shared: Editors) -> None:
     """2<Plug>(bellboard-next) goes to the second one."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     terminals = [editor.lua(TERMINAL) for _ in range(3)]
     Host(editor).push(
         *(blocked(f"p{n}", tty=tty, ago=300 - n) for n, (_, tty) in enumerate(terminals))
@@ -497,9 +497,9 @@ def test_the_maps_take_a_count(nvim: Editors) -> None:
     eventually(lambda: editor.lua(BUFFER) == terminals[1][0], "the second terminal")
 
 
-def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
+def test_next_goes_among_those_of_an_agent(shared: Editors) -> None:
     """Any filter of the board works; completion offers the agents."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     terminals = [editor.lua(TERMINAL) for _ in range(3)]
     agents = ("claude", "codex", "codex")
     told = zip(agents, terminals, strict=True)
@@ -519,9 +519,9 @@ def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
 
 
 @pytest.mark.parametrize("socket", ["/tmp/tmux-1/default", "/tmp/a,b/default"])
-def test_the_socket_of_our_tmux_may_have_a_comma(nvim: Editors, socket: str) -> None:
+def test_the_socket_of_our_tmux_may_have_a_comma(shared: Editors, socket: str) -> None:
     """Only the process and the session after the socket have none."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     tty = editor.lua(TERMINAL)[1]
     editor.lua("vim.env.TMUX, vim.env.TMUX_PANE = ..., '%1'", f"{socket},123,0")
     there = editor.lua("return require('bellboard')._arrive(..., {}, 'api')", tty)

@@ -149,8 +149,8 @@ STORIES = ((ONE,), (ONE, TWO), (NONE,))
 SHOWN = (("!1 api", "1 needs you"), ("!2 ", "2 need you"), (" *1", ""))
 
 
-def opened(nvim: Editors, version: str) -> tuple[Editor, Host]:
-    editor = nvim(version, QUIET, columns=90, lines=30)
+def opened(shared: Editors, version: str) -> tuple[Editor, Host]:
+    editor = shared(version, QUIET, columns=90, lines=30)
     host = Host(editor)
     editor.nvim.exec_lua(PUSH, message(host, NONE))
     editor.lua("vim.o.showmode, vim.o.showcmd = true, true vim.o.mousemodel = 'extend'")
@@ -188,9 +188,9 @@ def still(editor: Editor) -> str:
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["typing", "waiting for a key"])
-def test_typing_is_not_disturbed(nvim: Editors, version: str, waits: bool) -> None:
+def test_typing_is_not_disturbed(shared: Editors, version: str, waits: bool) -> None:
     """Mode, text, cursor, registers, marks, undo, repeat, windows, count and messages."""
-    editor, host = opened(nvim, version)
+    editor, host = opened(shared, version)
     for name, way in WAYS.items():
         if bool(way.waits) == waits:
             live_through(editor, host, name, way)
@@ -245,9 +245,9 @@ def pushed_while_waiting(editor: Editor, host: Host, name: str) -> None:
     assert editor.screen.lines == lines, name
 
 
-def test_a_running_macro_is_not_disturbed(nvim: Editors, version: str) -> None:
+def test_a_running_macro_is_not_disturbed(shared: Editors, version: str) -> None:
     """Everything changes while it sleeps half-way; what it types is complete."""
-    editor, host = opened(nvim, version)
+    editor, host = opened(shared, version)
     editor.lua(BEGIN)
     editor.press("@q")
     editor.shows("hello")
@@ -258,9 +258,9 @@ def test_a_running_macro_is_not_disturbed(nvim: Editors, version: str) -> None:
     assert editor.lua("return vim.fn.getreg('q')").startswith("ihello")
 
 
-def test_an_expression_mapping_is_not_disturbed(nvim: Editors, version: str) -> None:
+def test_an_expression_mapping_is_not_disturbed(shared: Editors, version: str) -> None:
     """A push that arrives while the mapping waits for a key, with a lock, is shown after it."""
-    editor, host = opened(nvim, version)
+    editor, host = opened(shared, version)
     editor.lua(BEGIN)
     editor.lua(
         "vim.keymap.set('n', 'gz', function() vim.g.at = 'waits'"
@@ -279,9 +279,9 @@ def test_an_expression_mapping_is_not_disturbed(nvim: Editors, version: str) -> 
     assert editor.lua("return { vim.v.errmsg, vim.fn.execute('messages') }") == ["", ""]
 
 
-def test_what_fails_after_a_lock_keeps_nothing_else_back(nvim: Editors) -> None:
+def test_what_fails_after_a_lock_keeps_nothing_else_back(shared: Editors) -> None:
     """The error is shown, and later actions run."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = shared(config=QUIET, ui=False)
     editor.lua(
         "local when = require('bellboard.moment').when"
         " vim.keymap.set('n', 'gz', function()"
@@ -295,9 +295,9 @@ def test_what_fails_after_a_lock_keeps_nothing_else_back(nvim: Editors) -> None:
     assert "one fails" in editor.messages()
 
 
-def test_a_terminal_is_not_disturbed(nvim: Editors, version: str) -> None:
+def test_a_terminal_is_not_disturbed(shared: Editors, version: str) -> None:
     """Terminal mode continues, and the program gets each key once."""
-    editor, host = opened(nvim, version)
+    editor, host = opened(shared, version)
     editor.lua(BEGIN)
     editor.command("enew! | terminal cat")
     editor.press("ione ")
@@ -312,10 +312,10 @@ def test_a_terminal_is_not_disturbed(nvim: Editors, version: str) -> None:
 
 @pytest.mark.parametrize("keys", ["i", "A", "R", "gR", "A<C-o>R"])
 def test_a_view_goes_back_to_the_mode_it_was_opened_from(
-    nvim: Editors, version: str, keys: str
+    shared: Editors, version: str, keys: str
 ) -> None:
     """Keys of the view work, and typing continues where it was."""
-    editor, host = opened(nvim, version)
+    editor, host = opened(shared, version)
     editor.lua(BEGIN)
     asking = asks("web")
     play(editor, command(asking, "make"))

@@ -78,9 +78,9 @@ def test_borders_can_be_seen_in_a_colorscheme_that_paints_them_solid(
     assert [each for each in borders if each[0] == each[1]] == []
 
 
-def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
+def test_it_is_one_searchable_select(shared: Editors, version: str) -> None:
     """Most urgent first, then oldest first; a picker that can draw gets colored chunks."""
-    editor = nvim(version, CALM, columns=170)
+    editor = shared(version, CALM, columns=170)
     Host(editor).push(*house())
     told = asked(editor)
     assert told["kind"] == "bellboard"
@@ -102,10 +102,10 @@ def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
     [(("make", "ninja"), ["make", "ninja"]), (("make", "make"), ["6079", "6137"])],
 )
 def test_programs_of_one_folder_are_told_apart(
-    nvim: Editors, agents: list[str], names: list[str], title: str
+    shared: Editors, agents: list[str], names: list[str], title: str
 ) -> None:
     """Their names differ, or else their processes, which a long text does not cut."""
-    editor = nvim(config=CALM, columns=140)
+    editor = shared(config=CALM, columns=140)
     told = zip((6079, 6137), agents, ("compiling", "linking " * 30 * (not title)), strict=True)
     rows = [
         session("working", f"process-{pid}-5", project="app", agent=x, detail=text, title=title)
@@ -118,8 +118,8 @@ def test_programs_of_one_folder_are_told_apart(
     assert [title in line for line in lines] == [True, True]
 
 
-def test_a_program_is_found_by_its_name(nvim: Editors) -> None:
-    editor = nvim(config=CALM, columns=80)
+def test_a_program_is_found_by_its_name(shared: Editors) -> None:
+    editor = shared(config=CALM, columns=80)
     rows = [
         session("working", x, repository=f"src/{x}", agent=agent)
         for x, agent in (("a", "make"), ("b", "ninja"))
@@ -133,17 +133,17 @@ def test_a_program_is_found_by_its_name(nvim: Editors) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])
-def test_lines_fit_the_screen(nvim: Editors, columns: int) -> None:
+def test_lines_fit_the_screen(shared: Editors, columns: int) -> None:
     """The question fits into 40 columns, and lines are not stretched over 200."""
-    editor = nvim(config=CALM, columns=columns)
+    editor = shared(config=CALM, columns=columns)
     Host(editor).push(*house())
     lines = asked(editor)["lines"]
     assert max(map(len, lines)) <= max(columns * 0.6, 45)
     assert "Bash  rm" in lines[0]
 
 
-def test_choosing_a_session_jumps_to_it(nvim: Editors, version: str) -> None:
-    editor = nvim(version, CALM)
+def test_choosing_a_session_jumps_to_it(shared: Editors, version: str) -> None:
+    editor = shared(version, CALM)
     tty = terminal(editor, "echo hello")
     Host(editor).push(session("working", "a"), blocked("b", id="b", tty=tty))
     asked(editor)
@@ -151,9 +151,9 @@ def test_choosing_a_session_jumps_to_it(nvim: Editors, version: str) -> None:
     eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
 
 
-def test_without_a_picker_the_board_opens_with_its_filter(nvim: Editors, version: str) -> None:
+def test_without_a_picker_the_board_opens_with_its_filter(shared: Editors, version: str) -> None:
     """Typing filters, also by words that no row shows; <CR> jumps, <Esc> closes."""
-    editor = nvim(version, CALM, columns=80, lines=20)
+    editor = shared(version, CALM, columns=80, lines=20)
     tty = terminal(editor, "echo what it asks")
     host = Host(editor)
     rest = house()[1:]
@@ -176,9 +176,9 @@ def test_without_a_picker_the_board_opens_with_its_filter(nvim: Editors, version
 
 
 @pytest.mark.parametrize("keys", ["", "i", "v", ":terminal cat<CR>i"])
-def test_it_opens_from_every_mode(nvim: Editors, version: str, keys: str) -> None:
+def test_it_opens_from_every_mode(shared: Editors, version: str, keys: str) -> None:
     """And goes to the session that <Down> has reached."""
-    editor = nvim(version, CALM, columns=80, lines=20)
+    editor = shared(version, CALM, columns=80, lines=20)
     editor.lua("require('bellboard.jump').to = function(id) _G.went = id end")
     editor.lua("for mode in ('nivt'):gmatch('.') do "
         "vim.keymap.set(mode, '<F2>', '<Plug>(bellboard-pick)') end")  # fmt: skip
@@ -217,9 +217,9 @@ def test_it_has_keys_of_the_board_under_alt(nvim: Editors, version: str) -> None
     assert editor.lua("return vim.fn.maparg('<M-a>', 'c')") == ""
 
 
-def test_an_open_board_is_the_picker(nvim: Editors, version: str) -> None:
+def test_an_open_board_is_the_picker(shared: Editors, version: str) -> None:
     """The board stays open, with its own filter."""
-    editor = nvim(version, CALM, columns=80, lines=24)
+    editor = shared(version, CALM, columns=80, lines=24)
     Host(editor).push(blocked("api"), blocked("web"))
     editor.press(":ClaudeSessions board<CR>fweb<CR>")
     editor.hides("! api")
@@ -260,9 +260,9 @@ def previews(editor: Editor, text: str, place: int = 1) -> str:
     return eventually(look)
 
 
-def test_a_hidden_terminal_is_copied_not_shown(nvim: Editors, version: str) -> None:
+def test_a_hidden_terminal_is_copied_not_shown(shared: Editors, version: str) -> None:
     """The same text in another buffer; the agent's own screen keeps its size."""
-    editor = nvim(version, CALM)
+    editor = shared(version, CALM)
     tty = terminal(editor, "stty size; echo what it asks")
     Host(editor).push(blocked("api", tty=tty))
     asked(editor)
@@ -296,9 +296,9 @@ def test_a_pane_is_captured_only_if_it_is_the_sessions(nvim: Editors, tmux: Serv
     eventually(lambda: "test:0.0" in "".join(asked(editor)["lines"]), "the pane by its name")
 
 
-def test_a_terminal_of_another_neovim_is_copied_from_there(nvim: Editors, version: str) -> None:
+def test_a_terminal_of_another_neovim_is_copied_from_there(shared: Editors, version: str) -> None:
     """Over its socket, without showing anything there."""
-    there, here = nvim(version, CALM, ui=False), nvim(config=CALM)
+    there, here = shared(version, CALM, ui=False), shared(config=CALM)
     tty = terminal(there, "echo over there")
     Host(here, serves=True).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))
     asked(here)

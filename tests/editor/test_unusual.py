@@ -28,9 +28,9 @@ end)
 
 
 def opened(
-    nvim: Editors, version: str, board: dict[str, Any] | None = None, **options: Any
+    shared: Editors, version: str, board: dict[str, Any] | None = None, **options: Any
 ) -> Editor:
-    editor = nvim(version, {**QUIET, "board": board or {}}, columns=100, lines=30, **options)
+    editor = shared(version, {**QUIET, "board": board or {}}, columns=100, lines=30, **options)
     Host(editor).push(*house())
     return editor
 
@@ -68,10 +68,10 @@ def test_every_view_opens_where_no_buffer_can_be_changed(nvim: Editors, version:
 
 @pytest.mark.parametrize("verb", ["board", "pick", "health"])
 def test_a_command_in_the_command_line_window_closes_it(
-    nvim: Editors, version: str, verb: str
+    shared: Editors, version: str, verb: str
 ) -> None:
     """No other window can be opened while it is open."""
-    editor = opened(nvim, version)
+    editor = opened(shared, version)
     editor.press(f"q::ClaudeSessions {verb}<CR>")
     editor.shows(
         {"board": "g? help", "pick": "Agent sessions", "health": "bellboard: editor"}[verb]
@@ -90,10 +90,10 @@ OUTPUT = {
 
 @pytest.mark.parametrize("seen", OUTPUT)
 def test_output_waits_for_the_end_of_the_command_line_window(
-    nvim: Editors, version: str, seen: str
+    shared: Editors, version: str, seen: str
 ) -> None:
     """No other window can be opened while it is open."""
-    editor = nvim(version, QUIET, columns=100, lines=30)
+    editor = shared(version, QUIET, columns=100, lines=30)
     editor.press("q:")
     eventually(lambda: editor.lua("return vim.fn.getcmdwintype()") == ":", "the window")
     editor.lua(f"vim.schedule(function() {OUTPUT[seen]} end)")
@@ -103,9 +103,9 @@ def test_output_waits_for_the_end_of_the_command_line_window(
     assert editor.messages() == ""
 
 
-def test_closing_the_picker_leaves_the_cursor_where_it_was(nvim: Editors, version: str) -> None:
+def test_closing_the_picker_leaves_the_cursor_where_it_was(shared: Editors, version: str) -> None:
     """And where the user last inserted something."""
-    editor = opened(nvim, version)
+    editor = opened(shared, version)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two three' })")
     editor.press("7|")
     where = "return { vim.fn.getpos('.'), vim.fn.getpos(\"'^\"), vim.api.nvim_get_mode().mode }"
@@ -120,10 +120,10 @@ def test_closing_the_picker_leaves_the_cursor_where_it_was(nvim: Editors, versio
 
 @pytest.mark.parametrize("level", ["ERROR", "WARN"])
 def test_without_a_command_line_no_message_waits_for_a_key(
-    nvim: Editors, version: str, level: str
+    shared: Editors, version: str, level: str
 ) -> None:
     """With 'cmdheight' 0, Neovim waits for ENTER after each error."""
-    editor = opened(nvim, version)
+    editor = opened(shared, version)
     editor.command("set cmdheight=0")
     editor.press(":ClaudeSessions nonsense<CR>")
     editor.shows('no subcommand "nonsense"')
@@ -134,9 +134,9 @@ def test_without_a_command_line_no_message_waits_for_a_key(
     assert not editor.nvim.request("nvim_get_mode")["blocking"]
 
 
-def test_a_message_that_does_not_fit_is_whole_in_the_list(nvim: Editors, version: str) -> None:
+def test_a_message_that_does_not_fit_is_whole_in_the_list(shared: Editors, version: str) -> None:
     """On the screen are its start and its end; it does not wait for a key."""
-    editor = opened(nvim, version)
+    editor = opened(shared, version)
     short = editor.nvim.eval("&shortmess")
     verb = "nonsense" * 12 + "'|\"quoted"
     editor.lua(RUN, verb)
@@ -150,9 +150,9 @@ def test_a_message_that_does_not_fit_is_whole_in_the_list(nvim: Editors, version
     assert editor.nvim.eval("&shortmess") == short
 
 
-def test_a_question_takes_no_key_that_was_meant_for_the_text(nvim: Editors, version: str) -> None:
+def test_a_question_takes_no_key_that_was_meant_for_the_text(shared: Editors, version: str) -> None:
     """A key typed before it can have been read keeps its meaning, and a macro is recorded whole."""
-    editor = opened(nvim, version)
+    editor = opened(shared, version)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two', 'three' })")
     editor.lua(ASK + "vim.api.nvim_feedkeys('yiw', 't', false)")
     eventually(lambda: editor.nvim.eval('@"') == "one", "what was yanked")
@@ -169,9 +169,9 @@ def test_a_question_takes_no_key_that_was_meant_for_the_text(nvim: Editors, vers
     eventually(lambda: editor.lua("return said") == ["y"], "the answer")
 
 
-def test_a_key_that_closes_a_question_is_translated_once(nvim: Editors, version: str) -> None:
+def test_a_key_that_closes_a_question_is_translated_once(shared: Editors, version: str) -> None:
     """By 'langmap', as without a question."""
-    editor = opened(nvim, version)
+    editor = opened(shared, version)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two' })")
     editor.command("set langmap=xi,ix")
     editor.lua(ASK)
@@ -184,10 +184,10 @@ def test_a_key_that_closes_a_question_is_translated_once(nvim: Editors, version:
 
 @pytest.mark.parametrize("layout", ["split", "vsplit", "tab", "float"])
 def test_closing_a_window_goes_back_to_the_one_before(
-    nvim: Editors, version: str, layout: str
+    shared: Editors, version: str, layout: str
 ) -> None:
     """Neovim itself would go to the nearest one."""
-    editor = opened(nvim, version, board={"layout": layout})
+    editor = opened(shared, version, board={"layout": layout})
     editor.command("edit a.txt | rightbelow vnew b.txt | rightbelow new c.txt | wincmd p")
     here = "return vim.fn.bufname()"
     assert editor.lua(here) == "b.txt"
@@ -207,9 +207,9 @@ def test_closing_a_window_goes_back_to_the_one_before(
     assert editor.messages() == ""
 
 
-def test_the_picker_opens_once(nvim: Editors, version: str) -> None:
+def test_the_picker_opens_once(shared: Editors, version: str) -> None:
     """An open picker is entered; it would stay open with no way to close it."""
-    editor = opened(nvim, version)
+    editor = opened(shared, version)
     windows = "return #vim.api.nvim_list_wins()"
     before = editor.lua(windows)
     for _ in range(2):
@@ -224,11 +224,11 @@ def test_the_picker_opens_once(nvim: Editors, version: str) -> None:
     "wide", ["set ambiwidth=double", "call setcellwidths([[0x2500, 0x257f, 2]])"]
 )
 def test_windows_open_where_lines_are_two_cells_wide(
-    nvim: Editors, version: str, wide: str
+    shared: Editors, version: str, wide: str
 ) -> None:
     """Neovim refuses a border of such characters, so the border is blank; what is cut fits."""
     config = {**QUIET, "board": {"layout": "float"}, "answer": {"key_delay": 0}}
-    editor = nvim(version, config, columns=70, lines=30)
+    editor = shared(version, config, columns=70, lines=30)
     editor.command(wide)
     api = asks("api")
     play(editor, command(api, "make"))
@@ -250,11 +250,11 @@ def test_windows_open_where_lines_are_two_cells_wide(
 
 
 def test_a_request_is_answered_although_an_autocommand_of_the_user_fails(
-    nvim: Editors, version: str
+    shared: Editors, version: str
 ) -> None:
     """The autocommand runs when buffers get names."""
     config = {**QUIET, "answer": {"key_delay": 0}, "float": {"enabled": False}}
-    editor = nvim(version, config, columns=70, lines=30)
+    editor = shared(version, config, columns=70, lines=30)
     api = asks("api")
     play(editor, command(api, "make"))
     Host(editor).push(api)
@@ -267,9 +267,9 @@ def test_a_request_is_answered_although_an_autocommand_of_the_user_fails(
 
 
 @pytest.mark.parametrize("keys", ["ihello ", "Rhello ", "ihello <C-o>", "v$"])
-def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: str) -> None:
+def test_windows_to_read_open_in_normal_mode(shared: Editors, version: str, keys: str) -> None:
     """Else their keys would be dead, or extend a selection; also in one that is open."""
-    editor = opened(nvim, version)
+    editor = opened(shared, version)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two' })")
     modes = ["n", "i", "x"]
     editor.lua("vim.keymap.set(..., '<F2>', '<Plug>(bellboard-board)')", modes)
@@ -291,9 +291,11 @@ def test_windows_to_read_open_in_normal_mode(nvim: Editors, version: str, keys: 
 
 
 @pytest.mark.parametrize("theirs", ["rightleft", "foldmethod=indent foldlevel=0 shiftwidth=2"])
-def test_windows_show_lines_as_they_were_written(nvim: Editors, version: str, theirs: str) -> None:
+def test_windows_show_lines_as_they_were_written(
+    shared: Editors, version: str, theirs: str
+) -> None:
     """Lines are neither mirrored nor folded, whatever the user's options."""
-    editor = nvim(version, {**QUIET, "answer": {"key_delay": 0}}, columns=80, lines=40)
+    editor = shared(version, {**QUIET, "answer": {"key_delay": 0}}, columns=80, lines=40)
     editor.command(f"set {theirs}")
     api = asks("api")
     play(editor, command(api, "make"))
@@ -326,10 +328,10 @@ end
 """
 
 
-def test_a_picker_that_loses_a_window_closes(nvim: Editors, version: str) -> None:
+def test_a_picker_that_loses_a_window_closes(shared: Editors, version: str) -> None:
     """Each push would be an error while its prompt is open."""
     config = {**QUIET, "float": {"enabled": False}}
-    editor = nvim(version, config, columns=100, lines=30)
+    editor = shared(version, config, columns=100, lines=30)
     host = Host(editor)
     host.push(*house())
     windows = "return #vim.api.nvim_list_wins()"
@@ -343,9 +345,9 @@ def test_a_picker_that_loses_a_window_closes(nvim: Editors, version: str) -> Non
     assert editor.messages() == ""
 
 
-def test_the_board_opens_while_errors_are_thrown(nvim: Editors, version: str) -> None:
+def test_the_board_opens_while_errors_are_thrown(shared: Editors, version: str) -> None:
     """'debug' is for those who look for errors: also for ones that are expected."""
-    editor = nvim(version, QUIET, columns=80, lines=24)
+    editor = shared(version, QUIET, columns=80, lines=24)
     editor.command("set debug=throw")
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")

@@ -29,24 +29,52 @@ end) })
 # asyncio asks for the set of all signals four times for each answer that a client waits for, and
 # making it takes longer than the rest.
 signal.valid_signals = functools.cache(signal.valid_signals)
-#: Leaves no window, buffer, message or option of the plugin from what was done before.
+#: Leaves no window, buffer, message, autocommand, option or function from what was done before.
 AFRESH = """
-_G.notify = _G.notify or vim.notify
+if not _G.before then
+  _G.before = { fields = {}, options = {}, g = vim.g.bellboard }
+  local tables = { _G, vim, vim.ui, vim.uv, vim.fn }
+  for _, file in ipairs(vim.api.nvim_get_runtime_file('lua/bellboard/**/*.lua', true)) do
+    local name = file:match('lua/(bellboard.*)%.lua'):gsub('/init$', ''):gsub('/', '.')
+    local found, module = pcall(require, name) -- a picker may be missing
+    tables[#tables + 1] = found and type(module) == 'table' and module or nil
+  end
+  for _, each in ipairs(tables) do
+    before.fields[each] = vim.tbl_extend('error', {}, each)
+  end
+  for name, info in pairs(vim.api.nvim_get_all_options_info()) do
+    local is_known, value = pcall(vim.api.nvim_get_option_value, name, { scope = 'global' })
+    local scope = info.scope == 'buf' and { scope = 'global' } or {}
+    before.options[name] = is_known and { value, scope } or nil
+  end
+end
 vim.notify = function() end
 for _, win in ipairs(vim.api.nvim_list_wins()) do
   if vim.api.nvim_win_get_config(win).relative ~= '' then
     pcall(vim.api.nvim_win_close, win, true)
   end
 end
+vim.cmd('autocmd!')
+for name, was in pairs(before.options) do
+  if vim.go[name] ~= was[1] then
+    pcall(vim.api.nvim_set_option_value, name, was[1], was[2])
+  end
+end
+vim.wo.winfixbuf = false
 vim.cmd('silent! tabonly! | silent! only! | enew!')
 for _, buf in ipairs(vim.api.nvim_list_bufs()) do
   if buf ~= vim.api.nvim_get_current_buf() then
     pcall(vim.api.nvim_buf_delete, buf, { force = true })
   end
 end
+vim.g.bellboard = before.g
 require('bellboard').setup({})
 vim.wait(20) -- what was closed may say how it ended
-vim.notify = _G.notify
+for each, fields in pairs(before.fields) do
+  for name, value in pairs(each) do
+    each[name] = value == fields[name] and value or fields[name]
+  end
+end
 vim.cmd('nohlsearch | redraw | messages clear | echo')
 vim.v.errmsg = ''
 """
@@ -137,7 +165,7 @@ class Editor:
     def afresh(self) -> None:
         """Leave whatever was open, for the next test; the plugin stays loaded."""
         self.press("<C-\\><C-n>")
-        eventually(lambda: self.nvim.request("nvim_get_mode")["mode"] == "n", "Normal mode")
+        eventually(lambda: self.nvim.request("nvim_get_mode")["mode"] in ("n", "nt"), "Normal mode")
         self.lua(AFRESH)
 
     def press(self, keys: str) -> None:
