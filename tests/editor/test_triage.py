@@ -58,9 +58,10 @@ def test_new_requests_join_a_triage_and_those_answered_elsewhere_leave(
     plays(editor, *some, new)
     host.push(*some[1:], new)
     editor.shows("3 left · p1")
-    for key, name in (("A", "p2"), ("<Tab>", "new"), ("A", "")):
+    for key, name in (("A", "p2"), ("<Tab>", "new")):
         editor.press(key)
         editor.shows(f"make {name}")
+    editor.press("A")
     said(editor, "triage: 2 answered, 1 answered elsewhere, 1 skipped")
     assert chosen(editor) == [("p1", "allow"), ("new", "allow")]
 
