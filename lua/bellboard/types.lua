@@ -74,6 +74,8 @@
 ---@field label? string
 ---@field project? string
 ---@field repository? string
+---@field remote? string its address, on the web if it has one
+---@field remotes? string[] all addresses: `origin https://…`
 ---@field branch? string
 ---@field worktree? string
 ---@field machine? string another machine that it runs on: your name for it

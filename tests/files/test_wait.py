@@ -177,8 +177,6 @@ class Sent:
 
 def test_the_turn_before_a_prompt_is_no_answer_to_it(shell: Shell) -> None:
     sent = Sent(shell)
-    told = json.loads(shell.bellboard("wait", "s", "--timeout", "0", "--json", code=124).stdout)
-    assert (told["outcome"], told["status"]) == ("timeout", "completed")
     waits = waiting(shell, "s", "--timeout", str(PATIENCE))
     shell.emit("UserPromptSubmit", session_id="s", prompt="two")
     shell.emit("Stop", session_id="s", last_assistant_message="two")
@@ -188,7 +186,10 @@ def test_the_turn_before_a_prompt_is_no_answer_to_it(shell: Shell) -> None:
 
 def test_a_prompt_that_begins_no_turn_is_not_waited_for_for_ever(shell: Shell) -> None:
     """Such as a command of the CLI: it has the time that a prompt takes to begin one."""
-    told = Sent(shell).wait("--timeout", str(PATIENCE))
+    sent = Sent(shell)
+    told = json.loads(shell.bellboard("wait", "s", "--timeout", "0", "--json", code=124).stdout)
+    assert (told["outcome"], told["status"]) == ("timeout", "completed")
+    told = sent.wait("--timeout", str(PATIENCE))
     assert told["outcome"] == "reached"
     assert told["t"] > shell.now + BEGINS
 

@@ -189,7 +189,6 @@ TOLD = (
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.smoke
 @pytest.mark.parametrize("cli", [codex, opencode], ids=["codex", "opencode"])
 def test_a_prompt_reaches_the_model_by_the_server_of_its_cli(
     home: Home, tmux: Server, published: Published, cli: ModuleType
@@ -274,7 +273,6 @@ def test_a_bar_is_missed_by_a_wrong_time_a_slow_change_or_a_scene_that_was_not_p
 
 @pytest.mark.timeout(300)
 @pytest.mark.live
-@pytest.mark.smoke
 def test_the_script_of_the_help_runs_as_it_stands(home: Home, api: Api, watch: Watch) -> None:
     """Claude Code twice and Codex once, each in a worktree; without a terminal, tmux or host."""
     page = (ROOT / "doc/bellboard-scripts.txt").read_text()
