@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from bellboard.agents.traces import replay
 from bellboard.core.board import Board
 from bellboard.core.deadlines import LEADS
+from bellboard.core.machine import apply
+from bellboard.core.options import Options
 from bellboard.core.program_status import Record
 from bellboard.core.session import (
     ABSENT,
@@ -301,3 +303,12 @@ def test_in_the_end_a_living_source_is_believed_or_set_aside(late_by: float) -> 
 )
 def test_the_reason_names_the_source_and_who_agrees(s: Session, expected: str) -> None:
     assert expected == reason(s, "10:02")
+
+
+def test_a_source_that_falls_silent_ends_no_later_question() -> None:
+    """Such as the title of a terminal that shows another thread; nor is a new session of 1970."""
+    asks = Block("permission", T, stated=True)
+    s = session(turn="blocked", blocks={"": asks}, last=T, hooked=True)
+    assert apply(s, statement(s, 0.25), Options()).why == "older than the question"
+    assert s.turn == "blocked"
+    assert statement(session(turn="unknown", last=T), 0.25).t == T

@@ -160,9 +160,9 @@ def counts_at_once(s: Session, now: Stated) -> bool:
 def statement(s: Session, clock: float, stands: bool = False) -> Event:
     """Return the statement about the run in front as an event."""
     x = s.stated
-    t = clock if stands and x.says == "waiting" else x.at
-    if not x.says:  # such as of a session that only its process shows: nothing was before that
-        t = max(clock, s.last)
+    t = clock if not x.says or (stands and x.says == "waiting") else x.at
+    if not x.says and s.turn in (ABSENT, "unknown"):  # only its process shows it: since it was seen
+        t = max(t, s.last)
     kind = "states dialog" if is_dialog(x) else KINDS.get(x.says, "states nothing")
     return Event(
         kind,
