@@ -136,7 +136,7 @@ def test_files_with_unsaved_changes_are_listed_for_hooks_if_that_is_wanted(nvim:
 
     def listed() -> list[str]:
         """Return what the lists say; as hooks do, leave out that of a host which has ended."""
-        lists = sorted((editor.home.bellboard / "hosts").glob("*.unsaved"))
+        lists = sorted((editor.home.bellboard / "hosts").glob("[1-9]*.unsaved"))
         lists = [path for path in lists if is_alive(int(path.stem))]
         return [line for path in lists for line in path.read_text().splitlines()]
 
