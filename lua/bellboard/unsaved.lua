@@ -30,14 +30,26 @@ local function is_changed(buf)
   return api.nvim_buf_is_loaded(buf) and vim.bo[buf].buftype == '' and vim.bo[buf].modified
 end
 
+--- The buffers with unsaved changes of a file, and the names of these files.
+---@return { buf: integer, name: string }[]
+local function changed()
+  local files = {}
+  for _, buf in ipairs(vim.tbl_filter(is_changed, api.nvim_list_bufs())) do
+    local name = api.nvim_buf_get_name(buf)
+    if name ~= '' then
+      files[#files + 1] = { buf = buf, name = name }
+    end
+  end
+  return files
+end
+
 --- The buffer with unsaved changes of a file. The disk is asked only about such buffers.
 ---@param path string
 ---@return integer|nil
 M.buffer = function(path)
-  for _, buf in ipairs(api.nvim_list_bufs()) do
-    local name = is_changed(buf) and api.nvim_buf_get_name(buf) or ''
-    if name ~= '' and (name == path or vim.uv.fs_realpath(name) == path) then
-      return buf
+  for _, file in ipairs(changed()) do
+    if file.name == path or vim.uv.fs_realpath(file.name) == path then
+      return file.buf
     end
   end
 end
@@ -46,12 +58,9 @@ end
 ---@return string[]
 M.paths = function()
   local names = {}
-  for _, buf in ipairs(api.nvim_list_bufs()) do
-    local name = is_changed(buf) and api.nvim_buf_get_name(buf) or ''
-    if name ~= '' then
-      names[name] = true
-      names[vim.uv.fs_realpath(name) or name] = true
-    end
+  for _, file in ipairs(changed()) do
+    names[file.name] = true
+    names[vim.uv.fs_realpath(file.name) or file.name] = true
   end
   local paths = vim.tbl_keys(names)
   table.sort(paths)

@@ -14,8 +14,6 @@ from rig.home import Home
 from rig.ruins import Ruins
 from rig.waiting import eventually
 
-pytestmark = pytest.mark.editor
-
 OPTIONS: Final[dict[str, Any]] = {"python": sys.executable, "answer": {"key_delay": 0}}
 
 

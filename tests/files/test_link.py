@@ -23,8 +23,6 @@ from rig.host.far_feed import FarFeed
 from rig.host.hosting import NoThread, running
 from rig.waiting import eventually
 
-pytestmark = pytest.mark.files
-
 
 class FollowedDev:
     """A link to dev, without a host, and the evidence that it makes."""

@@ -28,8 +28,6 @@ from rig.host.hosting import RecordedHost, made, opened, put
 from rig.machines.ssh import set_followed
 from rig.waiting import eventually, leniency
 
-pytestmark = pytest.mark.files
-
 Start = Callable[..., RecordedHost]
 S1 = "dev/claude/s1"
 NEVER = 3600  # seconds between two rescans

@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-PATH: Final = Path(__file__).resolve().parents[2] / "doc/bellboard.schema.json"
+from rig import ROOT
+
+PATH: Final = ROOT / "doc/bellboard.schema.json"
 #: What is looked at, and what is only for who reads the schema.
 KEYWORDS: Final = frozenset(
     (

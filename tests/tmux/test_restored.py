@@ -19,8 +19,6 @@ from rig.home import Home
 from rig.ruins import Ruins
 from rig.waiting import eventually
 
-pytestmark = pytest.mark.tmux
-
 
 @pytest.fixture
 def ruins(home: Home) -> Iterator[Ruins]:

@@ -46,6 +46,7 @@ KINDS: Final[dict[str, str]] = {
 }
 BASH: Final = "Bash"
 PATCH: Final = "apply_patch"
+#: The files that a patch names.
 _PATCHED: Final = re.compile(r"^[ \t]*\*{3} (?:(?:Add|Delete|Update) File|Move to):(.+)", re.M)
 QUESTION: Final = "request_user_input"
 #: Tool that asks a person → the kind of question.

@@ -49,8 +49,6 @@ DECISIONS: Final = {
     "stop": "cancel",
 }
 
-#: The files that a patch names.
-
 
 class _Payload(Struct):
     session_id: str
