@@ -52,7 +52,7 @@ class Kind:
     lacks: Callable[[], str] = lambda: ""  # why it cannot run here
     settle: float = 0.0  # seconds for it to notice what only a rescan finds
     within: float = 1.0  # seconds in which an event must arrive
-    spent: bool = False  # the host cannot be used for another fault afterwards
+    alone: bool = False  # on a host of its own, which cannot be used for another fault
     is_caught: bool = False  # a reader that raises has fallen, although the host catches it
 
     def fault(self, seed: int, number: int) -> Fault:

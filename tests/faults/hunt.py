@@ -54,7 +54,7 @@ KINDS: Final[dict[str, Kind]] = {
 TOGETHER: Final = [
     row
     for kind in (*table.KINDS, *volumes.KINDS)
-    if not kind.lacks() and not kind.spent
+    if not kind.lacks() and not kind.alone
     for row in kind.rows
     if not row.alone
 ]
@@ -169,6 +169,8 @@ class Hunt:
     def batch(self, kind: Kind, numbers: Sequence[int]) -> None:
         """Run these faults against the current host; if it fails, find the smallest cause."""
         tally = self.tallies[kind.name]
+        if kind.alone:
+            self.close()
         target = self._living()
         target.slowest = 0.0
         try:
@@ -183,7 +185,7 @@ class Hunt:
         tally.batches += 1
         tally.rested = max(tally.rested, target.rested)
         tally.slowest = max(tally.slowest, target.slowest)
-        if kind.spent:
+        if kind.alone:
             self.close()
 
     def _living(self) -> Target:

@@ -84,22 +84,23 @@ def linked_to_itself(path: Path) -> None:
 
 def linked(name: str) -> tuple[Do, Do]:
     """Put a link in its place, to a folder whose old files nobody may tidy up."""
-    link, mend_link = instead(name, lambda path: path.symlink_to(path.parents[1] / "foreign"))
-
-    def foreign(target: Target) -> Path:
-        return Path(os.path.normpath(target.board / name)).parents[1] / "foreign"
+    _, mend_link = instead(name, gone)
 
     def do(target: Target) -> None:
-        shutil.rmtree(foreign(target), ignore_errors=True)
-        (foreign(target) / "folder").mkdir(parents=True)
+        foreign = target.home.root / "foreign"
+        shutil.rmtree(foreign, ignore_errors=True)
+        (foreign / "folder").mkdir(parents=True)
         for file in PRECIOUS:
-            (foreign(target) / file).write_text("precious")
-            os.utime(foreign(target) / file, (0, 0))
-        link(target)
+            (foreign / file).write_text("precious")
+            os.utime(foreign / file, (0, 0))
+        path = Path(os.path.normpath(target.board / name))
+        with target.paused():
+            target.put_aside(path)
+            path.symlink_to(foreign)
 
     def mend(target: Target) -> None:
         mend_link(target)
-        left = {path.name for path in foreign(target).iterdir()}
+        left = {path.name for path in (target.home.root / "foreign").iterdir()}
         if not left >= {*PRECIOUS, "folder"}:  # an event may have been written there
             raise Fallen(f"behind the link is now {sorted(left)}")
 
@@ -656,7 +657,7 @@ KINDS = (
     Kind("foreign", FOREIGN),
     Kind("board", DATABASE, within=HEAL),
     Kind("lock", LOCKS),
-    Kind("disk", DISKS, lacks=no_root, spent=True),
+    Kind("disk", DISKS, lacks=no_root, alone=True),
     Kind("hung", HUNG, lacks=no_fuse),
     Kind("limit", LIMITS, lacks=not_linux),
 )

@@ -23,6 +23,7 @@ from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux
 from bellboard.system.failures import Declined
+from bellboard.system.reach import reached_from_here
 from rig import warm
 from rig.home import Home
 from rig.host.hosting import NoThread, RecordedHost, put_raw
@@ -223,7 +224,7 @@ def test_a_check_that_hangs_is_not_waited_for(home: Home, monkeypatch: pytest.Mo
             addresses = Addresses(lambda: None, glance=0.1)
             assert addresses.shown(given) == {"session_id": "s"}
             assert addresses.shown(given) == {"session_id": "s"}
-            while "it does not respond" not in str(addresses.notes):
+            while f"address {given['nvim']}" not in str(reached_from_here().notes):
                 await asyncio.sleep(0.01)
 
         asyncio.run(asyncio.wait_for(test(), PATIENCE))

@@ -136,7 +136,7 @@ def test_what_takes_long_delays_nothing_else(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_hangs_is_given_up_delays_nothing_else_and_heals() -> None:
-    """Hanging work is named, its late result ignored; work asked for meanwhile is done later."""
+    """Hanging work is named, its late result taken; work asked for meanwhile is done later."""
 
     async def test(beside: Beside) -> None:
         gate = beside.hang("/mnt/a")
@@ -160,19 +160,36 @@ def test_what_hangs_is_given_up_delays_nothing_else_and_heals() -> None:
     run(test)
 
 
-def test_a_caller_learns_that_its_work_hangs() -> None:
-    """After its own deadline; one that is cancelled meanwhile is not run."""
+def test_what_reads_many_places_learns_that_one_hangs() -> None:
+    """After its own deadline; work that is cancelled meanwhile is not run."""
 
     async def test(beside: Beside) -> None:
         gate = beside.gates["/a"] = threading.Event()
         with pytest.raises(Hangs):
-            await reach(partial(gate.wait, PATIENCE), "/a", 0.01)
+            await reach(partial(gate.wait, PATIENCE), lambda: "/a", 0.01)
         later = asyncio.ensure_future(reach(partial(beside.done.append, "never"), "/a/b"))
         await asyncio.sleep(0.01)
         later.cancel()
         gate.set()
         await beside.until(lambda: not beside.reach.notes)
         assert [] == beside.done
+
+    run(test)
+
+
+def test_what_returns_late_is_done_once() -> None:
+    """On a busy machine it would be late each time, and never done."""
+
+    async def test(beside: Beside) -> None:
+        begun = []
+
+        def slow() -> None:
+            begun.append(1)
+            time.sleep(0.2)
+
+        beside.do("/a", slow, "slow", within=0.01)
+        await beside.until(lambda: beside.done and beside.reach.is_at_rest)
+        assert (["slow"], [1]) == (beside.done, begun)
 
     run(test)
 

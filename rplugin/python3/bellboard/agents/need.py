@@ -10,7 +10,7 @@ from ..core.evidence import Evidence
 from ..core.observing import Want
 from ..core.session import Session
 from ..system.notes import Notes
-from ..system.reach import Hangs, Rounds, reached_from_here
+from ..system.reach import Rounds, reached_from_here
 from ..system.watch import Watched, Written
 
 JOINED: Final = "joined"  # another session needs it
@@ -209,8 +209,6 @@ class Need:
             try:
                 await observe(self)
             except Exception as error:
-                if isinstance(error, Hangs) and error.place:
-                    continue  # the next access waits until this one returns
                 self._has_failed = True
                 name = str(self.want)
                 await asyncio.sleep(reached_from_here().fail(name, name, error))

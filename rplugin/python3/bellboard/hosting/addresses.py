@@ -44,7 +44,6 @@ class Addresses:
         self._given: dict[str, str | None] = {}  # address → the last answer given
         self._verdicts: dict[str, Admission] = {}
         self._late: set[str] = set()  # addresses that did not answer at a glance
-        self._silent: set[str] = set()  # those that did not answer afterwards, either
         self._rounds = Rounds()
 
     def shown(self, p: Published) -> Published:
@@ -69,7 +68,6 @@ class Addresses:
         self._given = {a: why for a, why in self._given.items() if a in used}
         self._verdicts = {a: verdict for a, verdict in self._verdicts.items() if a in used}
         self._late &= used
-        self._silent &= used
         self._note()
         for address in used:
             self._ask(address)
@@ -109,27 +107,20 @@ class Addresses:
             self._rounds.run(f"address {address}", partial(self._check, address))
 
     async def _check(self, address: str) -> None:
-        try:
-            # The gate itself touches nothing where a thread could hang for ever.
-            verdict = await reach(partial(judged, address), f"address {address}")
-        except Hangs:
-            self._silent.add(address)
-            self._note()
-            raise
+        # The gate itself touches nothing where a thread could hang for ever.
+        verdict = await reach(partial(judged, address), f"address {address}")
         self._take(address, verdict)
         if self._moved is not None and self._given.get(address, verdict.why) != verdict.why:
             self._moved()
 
     def _take(self, address: str, verdict: Admission) -> None:
         self._late.discard(address)
-        self._silent.discard(address)
         self._verdicts[address] = verdict
         self._note()
 
     def _note(self) -> None:
         """Note in health what is denied and why."""
         bad = {a: verdict.why for a, verdict in self._verdicts.items() if verdict.why}
-        bad |= dict.fromkeys(self._silent, "it does not respond")
         few = sorted(bad)[:MOST_NOTES]
         notes = {line(a, 80): f"not connecting: {line(bad[a])}" for a in few}
         if len(bad) > len(few):

@@ -3,8 +3,8 @@
 A stat of a dead mount never returns, and cannot be cancelled.  So everything that touches foreign
 files is awaited here, and done by a thread, or, where even that thread could not be killed (FUSE),
 by a process of its own.  One thread does quick work in order; while it takes long, another one goes
-on with the rest.  Work that takes too long is given up, and other work at that path waits until it
-returns.
+on with the rest.  Work that takes too long is named in health, and other work at that path waits
+until it returns.
 
 The work must be picklable, and must not change shared state.
 """
@@ -56,10 +56,9 @@ Place = str | Callable[[], str]  # a path, or what returns the current one of wo
 class Hangs(Declined):
     """The work did not return in time; its result will be ignored."""
 
-    def __init__(self, within: float, place: str = "") -> None:
+    def __init__(self, within: float) -> None:
         what = f"timed out after {within:g} s: a program or a mount hangs"
         super().__init__(f"{what}; check your mounts, then try again")
-        self.place = place  # where it hangs, if that is known
 
 
 class Full(Declined):
@@ -73,9 +72,13 @@ class Full(Declined):
 async def reach(work: Callable[[], T], path: Place = "", within: float = 0.0) -> T:
     """Run work that may hang; return its result, or raise what it raises.
 
-    Raise `Hangs` after `within` seconds.  While something hangs at `path`, work there waits for it
-    instead of starting.  Without a path, it is an errand: somebody waits for it.  It may take
-    longer, and raises `Full` if too much hangs.
+    After `within` seconds its path is named in health.  Its result is taken however late it comes:
+    on a busy machine it would take no less time if it were begun again.  While something hangs at
+    `path`, work there waits for it instead of starting.
+
+    Work that reads many places raises `Hangs`, as the next one can pass over the place.  Without a
+    path, it is an errand: somebody waits for it.  It may take longer, raises `Hangs`, too, and
+    `Full` if too much hangs.
     """
     within = within or (DEADLINE if path else ERRAND)
     if _alone.get():
@@ -150,6 +153,11 @@ class _Job:
         self.is_over = False
 
     @property
+    def waits(self) -> bool:
+        """Return whether its result is awaited however late it comes."""
+        return isinstance(self.path, str) and bool(self.path) and not self.future.done()
+
+    @property
     def place(self) -> str:
         return self.path if isinstance(self.path, str) else self.path()
 
@@ -214,7 +222,7 @@ class Reach:
         self._done: deque[tuple[_Job, Any, Exception | None]] = deque()
         self._worker: _Worker | None = None  # who takes the next job
         self._held: list[_Job] = []  # until what hangs at their path returns
-        self._stuck: dict[_Job, tuple[str, float]] = {}  # given up: where, since what time
+        self._stuck: dict[_Job, tuple[str, float]] = {}  # what hangs: where, since what time
         self._dead: set[str] = set()  # mounts
         self._failed: dict[str, tuple[Backoff, str]] = {}  # key → its pause, what failed
         self.rounds = 0  # coroutines of `Rounds` that run
@@ -252,7 +260,8 @@ class Reach:
         """Return whether no work is left except work that hangs."""
         with self._ready:
             is_busy = self._waiting or any(not job.is_over for job in self._running)
-        return not (is_busy or self._done) and self.rounds <= len(self._held)
+        hang = sum(job.waits for job in self._stuck)
+        return not (is_busy or self._done) and self.rounds <= len(self._held) + hang
 
     def note(self) -> None:
         """Note in health which paths do not respond, and which cannot be read."""
@@ -357,9 +366,9 @@ class Reach:
             self._running.discard(job)
             if job in self._stuck:
                 self._returned(job)
-            elif job.future.done():
+            if job.future.done():
                 continue
-            elif error is not None:
+            if error is not None:
                 job.future.set_exception(error)
             else:
                 job.future.set_result(result)
@@ -377,13 +386,13 @@ class Reach:
         self._changed()
 
     def _inspect(self) -> None:
-        """Give up work that takes too long, and let another thread go on with the rest."""
+        """Find work that takes too long, and let another thread go on with the rest."""
         now = time.monotonic()
         self._timer = None
         for job in [
             x for x in self._running if not x.is_over and now > x.since + x.within + x.more
         ]:
-            self._give_up(job)
+            self._hang(job)
         if self._is_late(now):
             self._start()
             for job in list(self._waiting):
@@ -403,15 +412,15 @@ class Reach:
                 return now > job.since + LONG
             return now > self._waiting[0].since + BEGIN
 
-    def _give_up(self, job: _Job) -> None:
+    def _hang(self, job: _Job) -> None:
         with self._ready:
             if self._worker is not None and self._worker.job is job:
                 self._worker = None
             self._running.discard(job)
         self._stuck[job] = job.place, time.time()
         self._count_dead()
-        if not job.future.done():
-            job.future.set_exception(Hangs(job.within, self._stuck[job][0]))
+        if not (job.waits or job.future.done()):
+            job.future.set_exception(Hangs(job.within))
         with self._ready:
             held = [one for one in self._waiting if self._hangs(one.place)]
             for one in held:
@@ -541,10 +550,7 @@ class Rounds:
             try:
                 await work()
             except Exception as error:  # of any kind: it concerns this one only
-                if isinstance(error, Hangs) and error.place:
-                    self._again.setdefault(key, work)  # which waits until that returns
-                else:
-                    here.fail(key, key, error)
+                here.fail(key, key, error)
             else:
                 here.succeed(key)
             work = self._again.pop(key, None)
