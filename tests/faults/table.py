@@ -328,6 +328,7 @@ def read_only(path: Path) -> None:
     _mount("--bind", str(path), str(aside))
     _mount("-o", "remount,bind,ro", str(aside))
     _mount("--bind", str(aside), str(path))
+    _unmount(aside)
 
 
 def hanging(lead: Callable[[Target, Path], None], place: str = "hung") -> Do:
