@@ -10,6 +10,7 @@ local launch = require('bellboard.jump.launch')
 local message = require('bellboard.message')
 local moment = require('bellboard.moment')
 local names = require('bellboard.find_session')
+local nearest = require('bellboard.nearest')
 local popup = require('bellboard.popup')
 local sessions = require('bellboard.sessions')
 
@@ -510,7 +511,8 @@ local function refusal(name, words)
     local text = 'no subcommand "%s"; :ClaudeSessions process %s is the background process'
     return text:format(name, name)
   elseif not subcommand then
-    return ('no subcommand "%s"; try :ClaudeSessions <Tab>'):format(name)
+    local step = nearest.meant(name, vim.tbl_keys(by_name), 'try :ClaudeSessions <Tab>')
+    return ('no subcommand "%s"; %s'):format(name, step)
   elseif subcommand[2] == '' and #words > 0 then
     return ('%s takes no argument: "%s"'):format(name, table.concat(words, ' '))
   end

@@ -3,6 +3,7 @@ local cells = require('bellboard.text')
 local filter = require('bellboard.filter')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
+local nearest = require('bellboard.nearest')
 local sessions = require('bellboard.sessions')
 local terminals = require('bellboard.terminals')
 
@@ -105,8 +106,9 @@ M.one = function(called, makes_sense, on_several)
   elseif #found > 1 then
     return refuse(ambiguous(called, found))
   elseif #found == 0 then
-    local why = ('no session "%s"; :ClaudeSessions lists all'):format(called)
-    return refuse(host.instead(why))
+    local known = vim.iter(sessions.list()):map(names_of):flatten():totable()
+    local step = nearest.meant(called, known, ':ClaudeSessions lists all')
+    return refuse(host.instead(('no session "%s"; %s'):format(called, step)))
   end
   return sessions.get(found[1])
 end

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.core.nearest import meant
 from rig import ROOT
 from rig.editor import Editor
 from rig.fixtures import Editors
@@ -122,6 +123,47 @@ def test_a_session_is_named_by_its_id_name_or_project(shared: Editors, version: 
     last_said(editor, "api: not asking anything")
 
 
+MEANT = {  # what is typed, and what is asked then
+    "bord": "did you mean board?",
+    "baord": "did you mean board?",
+    "instal": "did you mean install?",
+    "stat": "did you mean status?",
+    "ALL": "did you mean all?",
+    "sto": "did you mean stop?",
+    "nstall": "did you mean install?",
+    "stall": "did you mean install or uninstall?",
+    "überprüffen": "did you mean Überprüfen?",
+    "a": "none",
+    "": "none",
+    "frobnicate": "none",
+    "b" * 70: "none",
+    "w": "none",
+    "we": "did you mean web a, web b or web c?",
+}
+KNOWN = ["board", "install", "uninstall", "status", "all", "stop", "Überprüfen"]
+KNOWN += ["web d", "web c", "web a", "web b", "web a"]
+
+
+def test_a_mistyped_word_is_taken_for_the_same_in_neovim_and_in_a_shell(shared: Editors) -> None:
+    """What begins with it comes before what is like it, and that before what contains it."""
+    editor = shared(config=QUIET, ui=False)
+    in_neovim = "return require('bellboard.nearest').meant(...)"
+    assert {typed: editor.lua(in_neovim, typed, KNOWN, "none") for typed in MEANT} == MEANT
+    assert {typed: meant(typed, KNOWN, "none") for typed in MEANT} == MEANT
+
+
+def test_a_mistyped_command_or_session_is_named(shared: Editors) -> None:
+    editor = shared(config=QUIET, ui=False)
+    Host(editor).push(session("working", "a1b2", project="api"), blocked("web"))
+    editor.lua(NOTED)
+    editor.command("ClaudeSessions instal")
+    last_said(editor, 'no subcommand "instal"; did you mean install?')
+    editor.command("ClaudeSessions frobnicate")
+    last_said(editor, 'no subcommand "frobnicate"; try :ClaudeSessions <Tab>')
+    editor.command("ClaudeSessions park ap")
+    last_said(editor, 'no session "ap"; did you mean api?')
+
+
 def test_a_name_of_several_means_the_one_of_which_it_makes_sense(
     shared: Editors, version: str
 ) -> None:
@@ -206,7 +248,7 @@ def test_a_command_that_is_wrong_says_what_it_takes(shared: Editors) -> None:
     editor.lua(NOTED)
     for wrong, said in {
         "goto": "which session? <Tab> completes names, projects and ids",
-        "boards": 'no subcommand "boards"; try :ClaudeSessions <Tab>',
+        "boards": 'no subcommand "boards"; did you mean board?',
         "explain": "bellboard: explain: needs SESSION",
         "board x y": 'board takes no argument: "x y"',
         "start": 'no subcommand "start"; :ClaudeSessions process start is the background process',

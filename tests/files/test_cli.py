@@ -45,7 +45,14 @@ def test_it_prints_its_version(shell: Shell) -> None:
 
 def test_bad_usage_exits_with_2(shell: Shell) -> None:
     done = shell.bellboard("lits", code=2)
-    assert "invalid choice: 'lits'" in done.stderr
+    assert "invalid choice: 'lits'; did you mean list?" in done.stderr
+    assert "choose from list, status, show" in shell.bellboard("frobnicate", code=2).stderr
+
+
+def test_a_mistyped_option_or_agent_is_named(shell: Shell) -> None:
+    done = shell.bellboard("list", "--jsno", code=2)
+    assert "unrecognized arguments: --jsno; did you mean --json?\n" in done.stderr
+    assert 'unknown agent "cladue"; did you mean claude?' in shell.fails("new", "--agent", "cladue")
 
 
 @pytest.mark.parametrize("command", ["list", "explain a1", "machine list", "hooks check"])
@@ -446,7 +453,8 @@ def test_a_snooze_has_an_end(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("nobody", "no session matches nobody; "),
+        ("nobody", "no session matches nobody; run `bellboard list`"),
+        ("webb", "no session matches webb; did you mean web?"),
         ("b1 allow", "b1 is not asking anything; "),
         ("allow", "name the session: "),
     ],

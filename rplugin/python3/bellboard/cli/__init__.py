@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NoReturn, TextIO
 
 from ..core.version import VERSION
-from .arguments import WholeHelp
+from .arguments import Parser, WholeHelp
 from .home import Problem, warn
 
 DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on you."
@@ -102,7 +102,7 @@ def run(argv: list[str] | None) -> int:
     if unknown and "words" in args and given[0] == args.command:
         args.words[:0], unknown = unknown, []  # they came before the words, and are passed on, too
     if unknown:
-        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        args.parser.refuse(unknown)
     if args.command is None:
         top.print_help()
         return 0
@@ -178,7 +178,7 @@ def internal_error(error: Exception) -> str:
 
 def parser(command: str = "") -> argparse.ArgumentParser:
     """Return the parser of a command's module, or of all commands if no command has that name."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="bellboard", description=DESCRIPTION, epilog=EPILOG, formatter_class=WholeHelp
     )
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")

@@ -6,12 +6,31 @@ import argparse
 import contextlib
 import math
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 Args = argparse.Namespace
 Subcommands = Any  # argparse has no public type for it
 CommandRun = Callable[[Args], "int | None"]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says which word a mistyped one may have meant."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            from ..core.nearest import meant
+
+            known = ", ".join(map(str, action.choices))
+            step = meant(str(value), map(str, action.choices), f"choose from {known}")
+            raise argparse.ArgumentError(action, f"invalid choice: '{value}'; {step}")
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """End with a usage error: these arguments are unknown."""
+        from ..core.nearest import meant
+
+        step = meant(unknown[0].partition("=")[0], self._option_string_actions, "")
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{step and f'; {step}'}")
 
 
 class Help(argparse.HelpFormatter):

@@ -349,6 +349,7 @@ def find_session(
     With `also_logged`, look for it in the log as well.  Of several sessions, return the one for
     which `makes_sense` is true.  `lua/bellboard/find_session.lua` accepts the same names.
     """
+    from ..core.nearest import meant as meant_name
     from ..core.published import publish
     from ..core.session import is_listed
 
@@ -371,7 +372,9 @@ def find_session(
     if not found and also_logged and (sid := _logged(shared, called)):
         return sid
     if not found:
-        raise Problem(f"no session matches {called}; run `bellboard list` to see them all")
+        known = (str(name) for some in names.values() for name in some)
+        step = meant_name(called, known, "run `bellboard list` to see them all")
+        raise Problem(f"no session matches {called}; {step}")
     starts = {}
     for sid in found[:SOME]:
         own = (sid[:n] for n in range(SHORTEST, len(sid)) if meant(sid[:n]) == [sid])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..core.nearest import meant
 from .arguments import Args, Subcommands, add, add_verbs, filled
 from .home import (
     Problem,
@@ -228,7 +229,8 @@ def _cli(agent: str | None, among: Sequence[Agent] = ()) -> Agent:
     if any(cli.key == agent for cli in _printable()):
         printing = f"`bellboard hooks print --agent {agent}` prints them for you to add"
         raise Problem(f"bellboard does not install hooks for {agent}; {printing}")
-    raise Problem(f'unknown agent "{agent}"; choose one of {", ".join(known)}')
+    step = meant(agent, known, f"choose one of {', '.join(known)}")
+    raise Problem(f'unknown agent "{agent}"; {step}')
 
 
 def agent_named(agent: str | None) -> Agent:
