@@ -64,6 +64,15 @@ def test_what_was_in_tmux_comes_into_tmux_and_the_rest_here(
     assert ["four"] == ruins.ids()
 
 
+def test_a_long_name_leaves_room_for_what_was_done(nvim: Editors, ruins: Ruins) -> None:
+    cwd = ruins.home.project / "a-very-long-name-of-a-repository-of-many-parts"
+    cwd.mkdir()
+    ruins.session("one", "a-session-with-a-long-name", 1, "and-a-window", cwd=str(cwd))
+    editor = nvim(config=OPTIONS, columns=60)
+    editor.command("ClaudeSessions restore")
+    editor.shows("a-very-long-…  tmux a-session-w…  do one")
+
+
 def test_not_now_leaves_them_and_no_more_dismisses_them(
     nvim: Editors, version: str, ruins: Ruins
 ) -> None:

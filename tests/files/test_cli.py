@@ -52,6 +52,10 @@ def test_bad_usage_exits_with_2(shell: Shell) -> None:
 def test_a_mistyped_option_or_agent_is_named(shell: Shell) -> None:
     done = shell.bellboard("list", "--jsno", code=2)
     assert "unrecognized arguments: --jsno; did you mean --json?\n" in done.stderr
+    alow = shell.bellboard("answer", "a1", "alow", code=2)
+    assert "'alow' is no choice; did you mean allow?" in alow.stderr
+    yes = shell.bellboard("answer", "a1", "yes", code=2)
+    assert "'yes' is no choice; `bellboard answer SESSION` lists those" in yes.stderr
     assert 'unknown agent "cladue"; did you mean claude?' in shell.fails("new", "--agent", "cladue")
 
 

@@ -30,6 +30,15 @@ def test_a_name_comes_before_the_start_of_an_id(shell: Shell) -> None:
     assert "Stop" not in shell.bellboard("explain", "fe-").stdout
 
 
+def test_the_start_of_several_ids_is_refused_though_they_have_ended(shell: Shell) -> None:
+    for n, sid in enumerate(("over-1", "over-2")):
+        shell.emitted(50 - n, sid, "SessionStart", cwd="/w/api")
+        shell.emitted(40 - n, sid, "SessionEnd", reason="logout")
+    assert shell.fails("goto", "over") == (
+        "bellboard: 2 sessions match over: over-1, over-2; give one of these ids\n"
+    )
+
+
 def test_a_session_is_named_by_its_last_prompt(shell: Shell) -> None:
     """The last prompt names a session without a title, unless it has another name."""
     shell.emitted(30, "a1", "UserPromptSubmit", cwd="/w/api", prompt="plan the new region")

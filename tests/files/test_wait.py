@@ -37,6 +37,13 @@ def ended(waits: subprocess.Popen[str]) -> tuple[int, str, str]:
         ("a2 a1 --any", 0, "a1 blocked api: rm -rf build\n", ""),
         ("c1 --for idle,background", 0, "c1 background docs: mkdocs serve\n", ""),
         ("a1 c1 --timeout 0", 124, "a1 blocked api: rm -rf build\n", "c1 is still background"),
+        (
+            "c1 --timeout 4.5",
+            124,
+            "",
+            "c1 is background; add background to --for if that is to count\n"
+            "bellboard: c1 is still background",
+        ),
         ("b1 --for error --timeout 0.2", 124, "", "b1 is still completed"),
         ("gone", 0, "gone ended gone\n", ""),
         ("gone --for completed", 3, "", "gone has ended"),

@@ -118,7 +118,8 @@ def test_an_agent_does_not_answer_for_the_user(agent: AskedInShell, shape: str) 
     """What it has started is refused, with the reason, which is logged."""
     done = tree(agent, shape)
     assert done.returncode == 1
-    why = r"only a person answers, and (claude|codex), process \d+, has started this command\n"
+    why = r"only a person answers, and (claude|codex), process \d+, has started this command "
+    why += r"\(what is typed after ! as well\); answer in Neovim or in a terminal of your own\n"
     assert re.search(rf"project was not answered: {why}", done.stderr), done.stderr
     assert "refused: only a person answers" in agent.bellboard("explain", agent.sid)
     assert COMMAND in agent.pane.text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bellboard.core.board import Board
+from bellboard.core.text import width
 from bellboard.storage.store import Store
 from bellboard.system.processes import started_of
 from rig import warm
@@ -89,11 +91,14 @@ def test_two_at_once_open_each_session_once(ruins: Ruins) -> None:
 
 
 def test_some_are_chosen_or_dismissed(ruins: Ruins, home: Home) -> None:
-    """By their ids; what was dismissed is not offered again, unless it goes down again."""
+    """By id or name; what was dismissed is not offered again, unless it goes down again."""
     for sid in ("one", "two", "three"):
         ruins.session(sid, "work", 0, "")
     assert ["one", "two", "three"] == ruins.ids()
-    assert "1 session restored" in ruins.run("--yes", "two")
+    assert "no session matches do t; did you mean do three or do two?" in ruins.run("do t", code=1)
+    assert "run `bellboard restore --list` to see" in ruins.run("nobody", code=1)
+    assert "3 sessions match project: " in ruins.run("project", code=1)
+    assert "1 session restored" in ruins.run("--yes", "do two")
     assert "1 session no longer offered" in ruins.run("--dismiss", "one")
     assert ["three"] == ruins.ids()
     assert "two: did not go down, or was restored since" in ruins.run("--yes", "two", code=1)
@@ -114,6 +119,18 @@ def test_some_are_chosen_or_dismissed(ruins: Ruins, home: Home) -> None:
             "number": 0,
         },
     } == {key: record[key] for key in ("agent", "argv", "directory", "place")}
+
+
+def test_a_long_name_leaves_room_for_the_others(ruins: Ruins) -> None:
+    """No row is broken in a narrow terminal, and each says what its session did."""
+    cwd = ruins.home.project / "a-very-long-name-of-a-repository-of-many-parts"
+    cwd.mkdir()
+    ruins.session("one", "a-session-with-a-long-name", 1, "and-a-window", cwd=str(cwd))
+    ruins.session("two", "work", 1, "edit")
+    shown = ruins.run("--list", COLUMNS="60")
+    assert max(map(width, shown.splitlines())) <= 60
+    assert re.search(r"a-very-long-na…  tmux a-session-with…  do one\n", shown)
+    assert re.search(r"project +tmux work:edit +do two\n", shown)
 
 
 def test_a_neovim_that_asks_gets_its_own(ruins: Ruins, home: Home) -> None:

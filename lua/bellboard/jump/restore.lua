@@ -41,11 +41,13 @@ end
 ---@param sessions bellboard.Lost[]
 ---@return bellboard.Row[]
 local function rows_of(sessions)
-  local named, placed = 0, 0
+  local named, placed, columns = 0, 0, vim.o.columns - 8
   for _, lost in ipairs(sessions) do
     named = math.max(named, cells.width(lost.project))
     placed = math.max(placed, cells.width(place(lost)))
   end
+  named, placed =
+    math.min(named, math.floor(columns / 4)), math.min(placed, math.floor(columns / 3))
   local rows = {}
   for _, lost in ipairs(sessions) do
     local group = lost.why and 'BellboardDim' or 'BellboardFloatTitle'
@@ -54,11 +56,11 @@ local function rows_of(sessions)
       { cells.fit(lost.project, named) .. '  ', group },
       { cells.fit(place(lost), placed) .. '  ', 'BellboardDim' },
     }
-    local room = math.max(20, vim.o.columns - 8 - cells.sum(chunks))
+    local room = math.max(1, columns - cells.sum(chunks))
     chunks[4] = { cells.cut(lost.title, room), lost.why and 'BellboardDim' or 'BellboardNormal' }
     rows[#rows + 1] = { text = cells.joined(chunks), chunks = chunks }
     if lost.why then
-      local why = cells.cut('      not restored: ' .. lost.why, vim.o.columns - 8)
+      local why = cells.cut('      not restored: ' .. lost.why, columns)
       rows[#rows + 1] = { text = why, group = 'BellboardStatus' }
     end
   end

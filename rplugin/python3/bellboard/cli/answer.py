@@ -32,8 +32,10 @@ def is_choice(word: str) -> bool:
 def choice(word: str) -> str:
     """Take a choice; refuse another word."""
     if not is_choice(word):
-        known = ", ".join(WORDS)
-        raise argparse.ArgumentTypeError(f"{word!r} is none of {known}, or always-1 and the like")
+        from ..core.nearest import meant
+
+        step = meant(word, WORDS, "`bellboard answer SESSION` lists those of a session")
+        raise argparse.ArgumentTypeError(f"{word!r} is no choice; {step}")
     return word
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ..core.published import Looked, Published
-    from ..core.session import Session
     from ..hosting.turn import SharedBoard
 
 
@@ -343,11 +342,14 @@ def find_session(
     called: str,
     also_logged: bool = False,
     makes_sense: Callable[[Published], bool] | None = None,
+    among: Mapping[str, Published] | None = None,
+    lists: str = "bellboard list",
 ) -> str:
     """Return the id of the one session with this id, start of an id, or name; listed ones first.
 
     With `also_logged`, look for it in the log as well.  Of several sessions, return the one for
-    which `makes_sense` is true.  `lua/bellboard/find_session.lua` accepts the same names.
+    which `makes_sense` is true.  `among` are those that the command `lists`, in place of those that
+    run.  `lua/bellboard/find_session.lua` accepts the same names.
     """
     from ..core.nearest import meant as meant_name
     from ..core.published import publish
@@ -356,7 +358,9 @@ def find_session(
     sessions = {sid: s for sid, s in shared.board.sessions.items() if sid}
     if called in sessions:
         return called
-    names = {sid: _names(publish(s)) for sid, s in sessions.items() if is_listed(s)}
+    running = ((sid, s) for sid, s in sessions.items() if among is None and is_listed(s))
+    shown = among or {sid: publish(s) for sid, s in running}
+    names = {sid: _names(p) for sid, p in shown.items()}
 
     def meant(called: str) -> list[str]:
         if named := [sid for sid in names if called in names[sid]]:
@@ -366,20 +370,20 @@ def find_session(
 
     found = sorted(meant(called))
     if len(found) > 1 and makes_sense is not None:
-        found = [sid for sid in found if makes_sense(publish(sessions[sid]))] or found
+        found = [sid for sid in found if sid in shown and makes_sense(shown[sid])] or found
     if len(found) == 1:
         return found[0]
     if not found and also_logged and (sid := _logged(shared, called)):
         return sid
     if not found:
         known = (str(name) for some in names.values() for name in some)
-        step = meant_name(called, known, "run `bellboard list` to see them all")
+        step = meant_name(called, known, f"run `{lists}` to see them all")
         raise Problem(f"no session matches {called}; {step}")
     starts = {}
     for sid in found[:SOME]:
         own = (sid[:n] for n in range(SHORTEST, len(sid)) if meant(sid[:n]) == [sid])
         starts[sid] = next(own, sid)
-    some = ", ".join(_told(start, sessions[sid]) for sid, start in starts.items())
+    some = ", ".join(_told(start, shown.get(sid)) for sid, start in starts.items())
     more = ", …" if len(found) > SOME else ""
     raise Ambiguous(f"{len(found)} sessions match {called}: {some}{more}; give one of these ids")
 
@@ -402,13 +406,12 @@ def _names(p: Published) -> set[object]:
     return {name for name in of if name}
 
 
-def _told(start: str, s: Session) -> str:
+def _told(start: str, p: Published | None) -> str:
     """Return the start of an id, with the session's title to tell it from others of its name."""
     from ..core import words
-    from ..core.published import publish
     from ..core.text import cut
 
-    title = cut(words.title(publish(s)), ROOM)
+    title = cut(words.title(p), ROOM) if p else ""
     return f"{start} ({title})" if title else start
 
 

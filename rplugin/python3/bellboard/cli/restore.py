@@ -95,7 +95,8 @@ def chosen(shared: SharedBoard, named: Sequence[str]) -> list[Lost]:
     found = lost(shared.board.sessions, os.environ, time.time())
     if not named:
         return found
-    ids = {find_session(shared, name) for name in named}
+    among, lists = {x.session_id: x.shown for x in found}, "bellboard restore --list"
+    ids = {find_session(shared, name, among=among, lists=lists) for name in named}
     if missing := ids - {x.session_id for x in found}:
         raise Problem(f"{', '.join(sorted(missing))}: did not go down, or was restored since")
     return [x for x in found if x.session_id in ids]

@@ -33,6 +33,8 @@ SEEN: Final = frozenset({"completed", "error"})
 ASKS_OR_WORKS: Final = frozenset({"blocked", "working"})
 #: Seconds in which a submitted prompt begins its turn, counted from the rest before it.
 BEGINS: Final = 3.0
+#: Seconds after which to say that a session rests, although that is not waited for.
+QUIET: Final = 4.0
 LATE: Final = 124  # the exit code of timeout(1)
 GONE: Final = 3
 NEWER: Final = "the board belongs to a newer bellboard: update this one"
@@ -51,7 +53,8 @@ def add_to(commands: Subcommands) -> None:
         type=statuses,
         default=USUAL,
         metavar="STATUS,…",
-        help=f"statuses that count, as in `list`, or {ENDED} (default: {','.join(USUAL)})",
+        help=f"statuses that count, as in `list`, or {ENDED} (default: {','.join(USUAL)}; "
+        "neither background nor idle)",
     )
     made.add_argument("--any", action="store_true", help="wait for one session, not for all")
     made.add_argument(
@@ -125,8 +128,17 @@ class Waiting:
         import asyncio
 
         self._host, self._loop = host, asyncio.get_running_loop()
+        if not self._args.any:
+            self._loop.call_later(QUIET, self._explain)
         if until is not None:
             self._loop.call_later(max(0.0, until - time.monotonic()), host.stop)
+
+    def _explain(self) -> None:
+        """Say which sessions rest, although that is not waited for: they may do so for long."""
+        for sid, p in self._left.items():
+            if self.code is None and p and p["status"] not in ASKS_OR_WORKS:
+                advice = f"add {p['status']} to --for if that is to count"
+                warn(f"{self._called[sid]} is {p['status']}; {advice}")
 
     def push(self, message: Mapping[str, Any]) -> None:
         """Take a message of the host: look again if it is about a session that is waited for."""

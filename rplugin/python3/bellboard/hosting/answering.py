@@ -129,7 +129,8 @@ class Answering:
     async def admit(self, given: Given) -> None:
         """Refuse an answer by an agent: an agent asks because a person is to decide."""
         if self._agent is not None and (agent := await reach(self._agent)):
-            why = f"only a person answers, and {agent}, has started this command"
+            why = f"only a person answers, and {agent}, has started this command (what is typed "
+            why += "after ! as well); answer in Neovim or in a terminal of your own"
             self._log(given, self._claim(given), "none", f"refused: {why}")
             raise Declined(why)
 

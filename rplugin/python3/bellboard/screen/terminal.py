@@ -118,12 +118,15 @@ def show_lost(sessions: Sequence[Lost], now: float) -> None:
     lines = [StyledText(head), StyledText()] if sessions else []
     names = [words.project(x.shown) for x in sessions]
     places = [place_words(x.place) for x in sessions]
-    room, beside = (max(map(width, some), default=0) for some in (names, places))
-    titles = max(out.width - room - beside - 12, NARROW)
+    room, beside = (
+        min(max(map(width, some), default=0), out.width // part)
+        for some, part in ((names, 4), (places, 3))
+    )
+    titles = max(out.width - room - beside - 12, 1)
     for x, name, place in zip(sessions, names, places, strict=True):
         line = StyledText(f" {words.age(x.last, now):>4}  ", "dim")
-        line.append(padded(name, room), "" if x in able else "dim").append("  ")
-        line.append(padded(place, beside), "dim").append("  ")
+        line.append(padded(cut(name, room), room), "" if x in able else "dim").append("  ")
+        line.append(padded(cut(place, beside), beside), "dim").append("  ")
         line.append(cut(words.title(x.shown), titles), "" if x in able else "dim")
         lines.append(line)
         if x.why:

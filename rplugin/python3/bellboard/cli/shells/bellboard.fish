@@ -120,7 +120,7 @@ complete -c bellboard -n '_shtab_bellboard_using interrupt' -l json -d 'print JS
 complete -c bellboard -n '_shtab_bellboard_using interrupt; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name, project or worktree that only one session has'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a wait -d 'Wait until sessions are done, ask something or have ended.'
 complete -c bellboard -n '_shtab_bellboard_using wait' -s h -l help -d 'show this help message and exit'
-complete -c bellboard -n '_shtab_bellboard_using wait' -l for -x -d 'statuses that count, as in `list`, or ended (default: blocked,completed,error,ended)'
+complete -c bellboard -n '_shtab_bellboard_using wait' -l for -x -d 'statuses that count, as in `list`, or ended (default: blocked,completed,error,ended; neither background nor idle)'
 complete -c bellboard -n '_shtab_bellboard_using wait' -l any -d 'wait for one session, not for all'
 complete -c bellboard -n '_shtab_bellboard_using wait' -l timeout -x -d 'give up after that; 0: only look'
 complete -c bellboard -n '_shtab_bellboard_using wait' -l json -d 'print one JSON object per session'

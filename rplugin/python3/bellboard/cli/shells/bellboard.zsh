@@ -569,7 +569,7 @@ _shtab_bellboard_uninstall_defaults_added=0
 
 _shtab_bellboard_wait_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--for[statuses that count, as in \`list\`, or ended (default\: blocked,completed,error,ended)]:STATUS,…:"
+  "--for[statuses that count, as in \`list\`, or ended (default\: blocked,completed,error,ended\; neither background nor idle)]:STATUS,…:"
   "--any[wait for one session, not for all]"
   "--timeout[give up after that\; 0\: only look]:SECONDS:"
   "--json[print one JSON object per session]"
