@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.core.deadlines import LEADS
 from live.answers.served import say
 from live.published import Published
 from live.report import Row, missed
@@ -33,6 +34,7 @@ from rig.waiting import eventually, rest
 
 PACKAGES = ROOT / "rplugin/python3"
 FIRST, SECOND = "%0", "%1"
+LONGER = LEADS + 1.0  # seconds after which what a terminal states would be believed
 
 
 @pytest.fixture
@@ -101,7 +103,11 @@ def test_a_thread_that_codexs_terminal_hides_asks_all_the_same(editor: str) -> N
         eventually(lambda: rows_say(stage, "working"), "it works, though not in its title")
         stage.press("n")
         pane.shows("Ask Codex to do anything")
+        rest(LONGER)
+        rows_say(stage, "working")
         eventually(lambda: rows_say(stage, "blocked"), "it asks", 30.0)
+        rest(LONGER)
+        rows_say(stage, "blocked")
         stage.prompt("say Second")
         eventually(lambda: rows_say(stage, "blocked", "completed"), "the other one completes")
         rest(STANDS)

@@ -49,6 +49,8 @@ TWICE: Final = 2.0  # seconds in which a copy of an event (plugin and settings) 
 LAG: Final = 0.5  # seconds after a turn ended, or was sent on, in which copies of its events come
 MOST_RECENT: Final = 12  # events to remember against duplicates, besides those of the last seconds
 MOST_EVER: Final = 100  # events to remember in any case
+#: What only a thread at work reports.
+AT_WORK: Final = frozenset(("tool", "question", "request", "agent question", "agent request"))
 STARTS: Final = frozenset({"start", "resume"})
 ENDS_OF_TURNS: Final = frozenset({"stop", "failure"})
 STARTS_OR_GONE: Final = STARTS | {"process gone"}
@@ -194,7 +196,9 @@ class Board(Records):
         moved = self.keep(s)
         changes = self._change(s, was, e, verdict)
         if moved:
-            changes += make_room(self, s, old)
+            # One that comes back because it asks is not the one that its terminal shows.
+            unseen = old is not None and old.turn == ABSENT and is_at_work_unseen(old, e)
+            changes += make_room(self, s, old, unseen)
         return Folded(e, s.session_id, verdict, changes)
 
     def _change(self, s: Session, was: str | None, e: Event, v: Verdict) -> tuple[Transition, ...]:
@@ -221,6 +225,7 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
             e.origin.shared and s.end_reason != "process gone"
         )
         returns = e.kind == "prompt" and resumable and e.t > s.ended
+        returns = returns or is_at_work_unseen(s, e)
         returns = returns or e.kind in STARTS or is_refuted(s, e.t) or e.kind == "facts"
         if not returns and same and e.t < s.ended + TOMBSTONE:
             return refused("the session has ended")
@@ -241,6 +246,11 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
                 recent = dict(list(recent.items())[-MOST_RECENT:])
         s.recent = {**recent, e.key: e.t}
     return None
+
+
+def is_at_work_unseen(s: Session, e: Event) -> bool:
+    """Return whether a thread asks or works that was taken to have left for another one."""
+    return s.end_reason == "rekeyed" and e.origin.many and e.kind in AT_WORK and e.t > s.ended
 
 
 def _is_another(s: Session, e: Event, before: float) -> bool:

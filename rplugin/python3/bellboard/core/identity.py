@@ -42,7 +42,7 @@ from .session import (
     take_up,
     terminal_of,
 )
-from .sources import best
+from .sources import TERMINAL, best
 
 REKEYED: Final = 10.0  # seconds after its end in which a session can continue under a new id
 TAKEN_OVER: Final = "taken over"  # the end of a session whose terminal another one has now
@@ -198,8 +198,13 @@ def resume(records: Records, s: Session, e: Event) -> None:
         _go_on(s, max(before, key=lambda x: (x.turn != ABSENT, x.ended, x.session_id)))
 
 
-def make_room(records: Records, s: Session, old: Session | None) -> tuple[Transition, ...]:
-    """After a session came, went or moved, make others give up its terminal and processes."""
+def make_room(
+    records: Records, s: Session, old: Session | None, unseen: bool = False
+) -> tuple[Transition, ...]:
+    """After a session came, went or moved, make others give up its terminal and processes.
+
+    `unseen`: its process runs several, and its terminal shows another one.
+    """
     was_listed = old is not None and is_listed(old)
     if not is_listed(s):
         if was_listed and s.parent:
@@ -210,14 +215,14 @@ def make_room(records: Records, s: Session, old: Session | None) -> tuple[Transi
     for pid in sorted(s.processes.keys() - known.keys()):
         for other in () if s.processes[pid].shared or s.record else records.ran_in(pid):
             if other.session_id != s.session_id:
-                out += _yield(records, other, s)
+                out += _yield(records, other, s, unseen=unseen)
     terminal = terminal_of(s)
     # If it was ended by mistake and comes back, both use this terminal.
     returns = old is not None and (old.end_reason, old.ended_pid) == (TAKEN_OVER, s.pid)
     for other in records.in_terminal(terminal) if terminal and not (returns or s.record) else ():
         # A log may name a session before its terminal is known.
         if other.session_id != s.session_id and (not was_listed or is_same_program(other, s)):
-            out += _yield(records, other, s, terminal)
+            out += _yield(records, other, s, terminal, unseen)
     if not was_listed:
         find_viewers(records, s, s.started)  # somebody may already look at its pane
         records.keep(s)
@@ -227,14 +232,19 @@ def make_room(records: Records, s: Session, old: Session | None) -> tuple[Transi
 
 
 def _yield(
-    records: Records, other: Session, s: Session, terminal: tuple[str, ...] | None = None
+    records: Records,
+    other: Session,
+    s: Session,
+    terminal: tuple[str, ...] | None = None,
+    unseen: bool = False,
 ) -> list[Transition]:
     """Make another session give up the process or terminal that this one has now."""
     if other.record:
         return []  # only its board says how long it is there
     now = records.ledger.clock
     shared = other.processes.keys() & s.processes.keys()
-    beside = {run.pid for run in runs_of(other) if run.pid in shared and goes_on(run)}
+    there = (run for run in runs_of(other) if run.pid in shared)
+    beside = {run.pid for run in there if unseen or goes_on(run)}
     lately = other.ended and now <= other.ended + REKEYED and other.end_reason in MOVES_ON
     wrapped = bool(terminal) and is_same_program(other, s)
     moved_on = lately if other.turn == ABSENT else shared or wrapped
@@ -254,13 +264,13 @@ def _yield(
     if terminal and says_itself(s) and not is_nameless(other.session_id):
         return []  # whatever can write to that terminal can say so
     if terminal:
-        there = {run.pid for run in runs_of(other) if terminal_of(run) == terminal}
-        given_up = {pid for pid in there if wrapped or not stays(other, pid)} - beside
+        inside = {run.pid for run in runs_of(other) if terminal_of(run) == terminal}
+        given_up = {pid for pid in inside if wrapped or not stays(other, pid)} - beside
     else:
         given_up = shared - beside
     if beside:
         kept = other = copy(other)
-        hide(kept, beside)
+        hide(kept, beside, now)
         records.keep(kept)
     if not given_up:
         return []
@@ -287,8 +297,9 @@ def is_same_program(other: Session, s: Session) -> bool:
 
 def goes_on(run: Run) -> bool:
     """Return whether a run goes on beside a new session of its process."""
-    # Of work that only a title shows, nobody knows whose it is.
-    is_its_own = not (run.rested and run.stated.source == "title")
+    # Of work that only their terminal shows, nobody knows whose it is.
+    is_its_own = not (run.rested and run.stated.source in TERMINAL)
+    is_its_own = is_its_own or any(b.key for b in run.blocks.values())
     return run.origin.many and is_its_own and status_of(run) in ("working", "blocked", "unknown")
 
 
@@ -300,7 +311,7 @@ def is_alone(records: Records, s: Session, pid: int) -> bool:
     return all(x.session_id == s.session_id or terminal_of(x) != terminal_of(s) for x in there)
 
 
-def hide(s: Session, pids: Iterable[int]) -> None:
+def hide(s: Session, pids: Iterable[int], now: float) -> None:
     """Forget what the terminal of some runs shows: it may now be about another session."""
     for pid in pids:
         take_up(s, pid)
@@ -308,6 +319,8 @@ def hide(s: Session, pids: Iterable[int]) -> None:
         if (p := s.processes[pid]).states.source == "title":
             s.processes = {**s.processes, pid: replace(p, states=Stated())}
         s.stated, s.stood, s.leads, s.overruled = best(s, s), True, 0.0, 0.0
+        s.blocks = {k: replace(b, waits=b.waits and b.passed) for k, b in s.blocks.items()}
+        s.held_until = now if s.held in ("stop", "fail") else s.held_until
     bring_forward(s)
 
 

@@ -57,6 +57,8 @@ KINDS: Final = {
     "waiting": "states waiting",
 }
 SAYS_REST: Final = frozenset({"idle", "shell"})
+#: What shows in its terminal, which may be another thread of the same process.
+TERMINAL: Final = frozenset({"report", "title"})
 LATER: Final = 1.0  # seconds by which a report may be older than what a session file says
 #: Word → the statuses that agree with it.
 AGREES: Final = {
@@ -142,6 +144,19 @@ def statement_words(x: Stated) -> str:
     return f"{NAMES[x.source]} says {'that a turn runs' if x.says == 'turn' else x.says}"
 
 
+def is_hearsay(s: Session, source: str) -> bool:
+    """Return whether a source may mean another thread, so that it ends no turn and no question.
+
+    A terminal that several threads share shows one of them.  So work that hooks reported ends by
+    hooks or the log, and what only the terminal showed ends there; so does a dialog that it showed,
+    as nobody can leave one for another thread.
+    """
+    if not (s.origin.many and s.hooked and source in TERMINAL):
+        return False
+    is_told = (s.turn == "working" or bool(s.blocks)) and not (s.rested or s.held)
+    return is_told and not any(b.stated for b in s.blocks.values())
+
+
 def counts_at_once(s: Session, now: Stated) -> bool:
     """Return whether a statement is no blip: it asks, or confirms what was reported."""
     if now.says == "waiting" and now.asks:
@@ -185,6 +200,8 @@ def agrees(s: Session) -> bool:
     """Return whether the status of the run in front is what its best source states."""
     x, status = s.stated, status_of(s)
     if not s.stood or is_dialog(x) or status in AGREES.get(x.says, STATUSES):
+        return True
+    if x.says in SAYS_REST and is_hearsay(s, x.source):
         return True
     if x.says == "idle" and x.at < s.compacting:
         return True  # to some, a compaction is no turn, so that says nothing of it

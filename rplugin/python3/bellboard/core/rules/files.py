@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import ABSENT, Session, is_read_retry, says
+from ..sources import TERMINAL, is_hearsay
 from . import rule
 from .questions import ask, is_apart
 from .steps import (
@@ -90,6 +91,8 @@ def hold_back(s: Session, asked: set[str]) -> None:
 @rule
 def settle(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is at rest: no turn is running and no question is open."""
+    if is_hearsay(s, e.about):
+        return "its terminal may show another of its threads"
     if not e.stands and e.t < max(s.began, s.active - o.swap, newest_told(s)):
         return "older than the newest hook"
     if s.held in ("report", "count") and s.held_until > e.clock:
@@ -111,7 +114,10 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
     if e.status != "shell":  # it knows of no other tasks
         s.shells = tuple(x for x in s.shells if x.type != "shell")
     if s.turn in ("working", "unknown"):
+        over, is_alone_told = s.over, s.origin.many and e.about in TERMINAL and s.rested
         come_to_rest(s, e, asked)
+        if is_alone_told:
+            s.over = over
     s.tools = {}
     if s.turn != "error":
         unseen = s.turn == "completed" or s.unseen

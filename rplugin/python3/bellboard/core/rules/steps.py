@@ -26,6 +26,7 @@ from ..session import (
     says,
     status_of,
 )
+from ..sources import is_hearsay
 
 # Steps about threads and their tools; each leaves the record consistent.
 
@@ -256,8 +257,12 @@ def end_questions(s: Session, ended: set[str], e: Event) -> None:
 
 
 def overruled(s: Session, e: Event) -> set[str]:
-    """Return the questions that a statement ends: a report alone ends none that it never showed."""
-    return {k for k, b in s.blocks.items() if b.stated or not b.key or e.about != "report"}
+    """Return the questions that a statement ends.
+
+    A report alone ends none that it never showed, nor does the title of a terminal with threads.
+    """
+    is_sure = e.about != "report" and not is_hearsay(s, e.about)
+    return {k for k, b in s.blocks.items() if b.stated or not b.key or is_sure}
 
 
 def ask_no_more(s: Session, e: Event) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ..events import MATE, Event
 from ..options import Options
 from ..session import ABSENT, RUNS, Crew, Process, Session, Subagent, own, says, says_itself
-from ..sources import set_aside
+from ..sources import TERMINAL, set_aside
 from . import rule
 from .steps import (
     MOVES_ON,
@@ -206,9 +206,11 @@ def wake(s: Session, e: Event, o: Options) -> str | None:
         return "older than the end of the turn"
     if s.turn in RESTS and says(s) in ("idle", "shell") and s.stood and e.kind != "activity":
         is_told = e.kind == "tool" and s.stated.source == "report" and is_file_busy(s)
-        if not (s.overruled or is_told):
+        is_anothers = e.kind == "tool" and s.origin.many and s.stated.source in TERMINAL
+        if not (s.overruled or is_told or is_anothers):
             return "what states its status says that it rests"
-        set_aside(s)  # it does not keep up, or its session file and a tool say otherwise
+        if not is_anothers:
+            set_aside(s)  # it does not keep up, or its session file and a tool say otherwise
     if e.tool_id and any(f.tool_id == e.tool_id for f in s.finished):
         return "its tool has finished"
     turn_to_work(s, e.t)
@@ -467,6 +469,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
     if e.inferred and s.held in ("report", "count"):
         return "the turn has ended, and its agents go on"  # that it rests is no news
     if says(s) == "busy" and not (e.from_hook or s.agents or s.queue or s.blocks):
+        s.held = s.held or "esc" * s.origin.many  # else its terminal may mean another thread
         return "its session file decides that"  # a line may be a second late
     break_crew(s, e)
     ask_on(s)
