@@ -20,6 +20,7 @@ from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.records import MOST_THERE, SHARE
 from bellboard.core.session import is_listed, status_of
+from bellboard.core.untrusted import decimal
 from core.test_properties import fold, state
 from rig.host.strategies import T0, decoded_events, texts, wrong_shapes
 
@@ -196,6 +197,14 @@ def test_numbers_of_any_size_and_kind_do_no_harm(text: str) -> None:
     board.fold(event)
     board.take_dirty()
     assert status_of(board.sessions["a"]) == "working"
+
+
+@pytest.mark.parametrize(
+    "text", ["²", "٣", "1²", "-1", "+1", " 1", "1_0", "", "9" * 16, "9" * 5000]
+)
+def test_strings_that_only_look_like_numbers_are_rejected(text: str) -> None:
+    """str.isdigit accepts more than int, and int more than any process id."""
+    assert decimal(text) is None
 
 
 @pytest.mark.parametrize("key", ["client", "title", "answer", "label", "facts"])

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from faults.fault import EITHER, NOTHING, Fault, Kind, nothing
 from faults.files import THINGS, remove
@@ -65,19 +64,26 @@ def cells(target: Target, random: Random) -> None:
         db.close()
 
 
-def _cell(random: Random) -> Any:
+NOT_UTF_8 = b"\xc3\x28 no text"  # stored as text
+#: Values that do not belong in a cell.
+CELLS: dict[str, object] = {
+    "text": "no number",
+    "bytes": b"\xc1\xff no record",
+    "broken text": NOT_UTF_8,
+    "null": None,
+    "huge": 2**63 - 1,
+    "negative": -(2**63),
+    "real": 1e300,
+    "endless": float("inf"),
+}
+
+
+def _cell(random: Random) -> object:
+    """Return one of those, or anything else."""
     some = random.choice(NUMBERS)
     fits = isinstance(some, int) and not -(2**63) <= some < 2**63
-    return random.choice(
-        [
-            0 if fits else some,
-            text(random)[:10000],
-            random.randbytes(50),
-            None,
-            b"",
-            b"\x81\xa1x\xc1",
-        ]
-    )
+    more = (0 if fits else some, text(random)[:10000], random.randbytes(50), b"", b"\x81\xa1x\xc1")
+    return random.choice([*CELLS.values(), *more])
 
 
 def huge(target: Target, random: Random) -> None:
@@ -143,7 +149,7 @@ def replaced(target: Target, random: Random) -> None:
     elif how == 3:
         copy.write_bytes(b"SQLite format 3\0" + random.randbytes(5000))
     else:
-        # another user's file and a link are refused until they are moved away: test_strangers.py
+        # another user's file and a link are refused until they are moved away: strangers.py
         left_out = ("zero", "a full folder", "another user's file", "a link")
         kind = random.choice([k for k in THINGS if not any(part in k for part in left_out)])
         remove(path)
@@ -239,6 +245,30 @@ def kept(random: Random) -> Fault:
     return Fault(f"board.db{suffix} {how}", do, survives=NOTHING)
 
 
+HEAD = 90  # bytes
+VERSION = range(60, 64)  # of the schema version: a newer one is left to a newer program
+
+
+def byte(random: Random) -> Fault:
+    """Flip one bit before the start, often in the head of the file."""
+    share = random.choice([None, random.random(), random.random(), random.random()])
+    at = random.choice([n for n in range(HEAD) if n not in VERSION])
+    bit = 1 << random.randrange(8)
+
+    def do(target: Target) -> None:
+        target.stop()
+        data = bytearray((target.board / "board.db").read_bytes())
+        where = at if share is None else HEAD + int((len(data) - HEAD) * share)
+        data[where] ^= bit
+        (target.board / "board.db").write_bytes(data)
+        target.start()
+        target.up()
+        target.canary(HEAL)
+
+    where = f"byte {at}" if share is None else f"{share:.2%}"
+    return Fault(f"bit {bit} at {where}", do, survives=NOTHING, refuses=EITHER)
+
+
 def hundred(random: Random) -> Fault:
     """Flip a hundred bits of a full database at once: it is set aside, and doctor names it."""
     chance = random.randrange(1 << 30)
@@ -270,5 +300,6 @@ def _is_sound(target: Target) -> bool:
 KINDS = (
     Kind("database", make=database, within=HEAL),
     Kind("kept", make=kept, within=HEAL),
+    Kind("byte", make=byte, batch=12, within=HEAL),
     Kind("hundred", make=hundred),
 )

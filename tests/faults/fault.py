@@ -36,6 +36,7 @@ class Fault:
     waits: str = ""  # what health of such a host says instead of folding
     survives: str = EVENTS
     folds: bool = True  # events still arrive while it lasts
+    lists: str | None = ""  # what `list` says besides what is known; None: it need not show that
     heals: bool = True  # health is silent once it is mended
     alone: bool = False  # another fault would prevent what it does
 
@@ -54,6 +55,7 @@ class Kind:
     within: float = 1.0  # seconds in which an event must arrive
     alone: bool = False  # on a host of its own, which cannot be used for another fault
     is_caught: bool = False  # a reader that raises has fallen, although the host catches it
+    mixed: bool = False  # those of a batch may stand in each other's way: none need be named
 
     def fault(self, seed: int, number: int) -> Fault:
         """Return the fault with this seed and number; the rows come in turn."""

@@ -59,7 +59,7 @@ TOGETHER: Final = [
     if not row.alone
 ]
 KINDS["together"] = Kind(
-    "together", make=lambda random: random.choice(TOGETHER), batch=3, within=2 * HEAL
+    "together", make=lambda random: random.choice(TOGETHER), batch=3, within=2 * HEAL, mixed=True
 )
 SOME: Final = 4
 REDUCING: Final = 120.0  # seconds to reduce a failure

@@ -18,12 +18,13 @@ def meet(target: Target, kind: Kind, faults: Sequence[Fault]) -> None:
 
     While they last: events are folded, `list` and `doctor` answer, health and doctor name what is
     wrong, a second host can start and end, and the host rests. Afterwards: health is silent, and
-    no event was lost or counted twice. Of several that stand in each other's way, nothing need be
-    named, nor survive.
+    no event was lost or counted twice. Of several that may stand in each other's way, nothing need
+    be named, nor survive.
     """
     names = {target.hook("UserPromptSubmit", sid := target.unique()): sid}
     target.committed(names)
-    row = faults[0] if len(faults) == 1 else together(faults)
+    row = faults[0] if len(faults) == 1 else together(faults, kind.mixed)
+    named = [] if kind.mixed and len(faults) > 1 else faults
     later: dict[str, str] = {}
     done: list[Fault] = []
     try:
@@ -33,12 +34,17 @@ def meet(target: Target, kind: Kind, faults: Sequence[Fault]) -> None:
                 fault.do(target)
         with contextlib.suppress(OSError):  # the hook could not write it either
             later = {target.hook("UserPromptSubmit", sid := target.unique()): sid}
-        target.notes(row.says)
+        for fault in named:
+            target.notes(fault.says)
         if kind.settle:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 target.process.wait(kind.settle)
         with target.another(row.refuses) as late:
-            target.check(row.folds, kind.within, doctor=row.doctor)
+            doctor = [fault.doctor for fault in named]
+            known = [row.lists or "", *names.values()]
+            if row.lists is None or row.survives == NOTHING or row.refuses:
+                known = []
+            target.check(row.folds, kind.within, doctor=doctor, known=known)
             target.notes(row.waits, late)
             if row.folds and not (row.refuses or row.waits):
                 target.canary(kind.within, late)
@@ -51,20 +57,23 @@ def meet(target: Target, kind: Kind, faults: Sequence[Fault]) -> None:
     mend(target, done)
     if row.mend is not nothing or not row.folds:
         target.canary(HEAL)
-    if row.heals and row.says:
-        target.heals(row.says)
+    for fault in named:
+        if fault.heals and fault.says:
+            target.heals(fault.says)
     target.kept(names, later, row.survives)
 
 
-def together(faults: Sequence[Fault]) -> Fault:
+def together(faults: Sequence[Fault], mixed: bool) -> Fault:
     """Return what several faults at once have in common."""
+    refuse = {fault.refuses or fault.waits for fault in faults}
     return Fault(
         "together",
         do=nothing,
         mend=next((fault.mend for fault in faults if fault.mend is not nothing), nothing),
         survives=min((fault.survives for fault in faults), key=LEAST_FIRST.index),
         folds=all(fault.folds for fault in faults),
-        refuses=EITHER if any(fault.refuses or fault.waits for fault in faults) else "",
+        lists=None if mixed else "",
+        refuses=EITHER if (mixed and any(refuse)) or len(refuse) > 1 else faults[0].refuses,
     )
 
 

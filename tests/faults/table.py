@@ -25,7 +25,7 @@ from typing import Any, Final
 from bellboard.storage import state_folder
 from bellboard.storage.spool import ADDED, BELOW, Spool
 from bellboard.storage.store import Store
-from faults.fault import EITHER, NOTHING, SESSIONS, Do, Fault, Kind, no_root
+from faults.fault import EITHER, EVENTS, NOTHING, SESSIONS, Do, Fault, Kind, no_root, nothing
 from faults.files import remove
 from faults.target import HEAL, Fallen, Target
 from rig.fetched import tools
@@ -135,6 +135,18 @@ def removed(name: str) -> Do:
     return do
 
 
+def before_the_start(do: Do, mend: Do = nothing) -> tuple[Do, Do]:
+    """Do it while no host runs."""
+
+    def stopped(target: Target) -> None:
+        target.stop()
+        do(target)
+        target.start()
+        target.up()
+
+    return stopped, mend
+
+
 def closed(name: str) -> tuple[Do, Do]:
     """Take all permissions away."""
 
@@ -193,6 +205,62 @@ def overwritten(path: Path) -> None:
 def blank_log(path: Path) -> None:
     path.unlink()
     path.touch()
+
+
+def blank(table: str) -> Make:
+    """Overwrite the first page of a table with zeros, as a log with a hole does."""
+
+    def change(path: Path) -> None:
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            ((page,),) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,))
+            ((size,),) = db.execute("PRAGMA page_size")
+        with path.open("r+b") as file:
+            file.seek((page - 1) * size)
+            file.write(bytes(size))
+
+    return change
+
+
+def told(change: str) -> Make:
+    """Change it as any program may."""
+
+    def do(path: Path) -> None:
+        with contextlib.closing(sqlite3.connect(path, timeout=HEAL)) as db, db:
+            db.execute(change)
+
+    return do
+
+
+NUMBER: Final = "UPDATE sqlite_sequence SET seq = {}"
+
+
+def zeros(count: int) -> Make:
+    return lambda path: path.write_bytes(bytes(count))
+
+
+def under_three(change: Make) -> Do:
+    """Change it under three hosts that notice it one by one; each shows all sessions."""
+
+    def do(target: Target) -> None:
+        with target.another() as second, target.another() as third:
+            sessions = {target.unique() for _ in range(300)}
+            names = {}
+            for n, sid in enumerate(sessions):
+                names[target.hook("UserPromptSubmit", sid)] = sid
+                if n == 150:
+                    target.canary()
+                    change(target.board / "board.db")
+            for host in (target.host, second, third):
+                with target.must("not every host shows all"):
+                    eventually(lambda host=host: sessions <= host.shown.keys())
+            target.kept(names, {}, EVENTS)
+            for sid in sessions:
+                target.hook("SessionEnd", sid)
+        if aside := [*target.board.glob(ASIDE)]:
+            raise Fallen(f"it was set aside: {aside}")
+
+    return do
 
 
 def in_place(make: Make) -> Do:
@@ -432,6 +500,13 @@ def hardly_more_files(target: Target) -> int:
     return len(os.listdir(f"/proc/{target.process.pid}/fd")) + 2  # noqa: PTH208
 
 
+def hardly_more_room(target: Target) -> int:
+    """The database cannot grow, and it can say so."""
+    target.restart()
+    target.up()
+    return 96 << 10
+
+
 def as_now(target: Target) -> int:
     """Without memory Python itself may end, and an editor starts it again."""
     target.rests()
@@ -464,7 +539,7 @@ FOLDERS = (
         for name in OURS
     ),
     Fault("spool/new is a pipe", *instead("spool/new", os.mkfifo), **REFUSED),
-    Fault("the home is moved away", *instead("", gone), **MEANWHILE),
+    Fault("the home is moved away", *instead("", gone), lists=None, **MEANWHILE),
     Fault(
         "the home is a link to a folder of other things",
         *linked(""),
@@ -519,9 +594,45 @@ DATABASE = (
     Fault("its log is removed", of_database(log(Path.unlink)), survives=SESSIONS),
     Fault("its log is blank", of_database(log(blank_log)), survives=SESSIONS),
     Fault("its shared memory is removed", of_database(log(Path.unlink, "-shm")), survives=SESSIONS),
+    *(
+        Fault(f"its {what} under three hosts", under_three(log(change, suffix)), survives=SESSIONS)
+        for what, change, suffix in (
+            ("log is removed", Path.unlink, "-wal"),
+            ("log is blank", blank_log, "-wal"),
+            ("shared memory is removed", Path.unlink, "-shm"),
+        )
+    ),
     Fault("its log is emptied in place", of_database(log(emptied)), **CUT),
     Fault("emptied in place", of_database(emptied), **CUT),
     Fault("overwritten", of_database(overwritten), **DAMAGED),
+    *(
+        Fault(f"{table} is blank", of_database(blank(table)), **DAMAGED)
+        for table in ("sessions", "transitions", "events", "applied")
+    ),
+    Fault(
+        "its numbers have ended",
+        of_database(told(NUMBER.format(2**63 - 1))),
+        **{**DAMAGED, "says": "impossible numbers of "},
+    ),
+    *(
+        Fault(
+            f"its last number is {what}",
+            *before_the_start(of_database(told(NUMBER.format(what)))),
+            **{**DAMAGED, "says": "impossible numbers of ", "survives": NOTHING},
+        )
+        for what in (2**60, "'x'")
+    ),
+    *(
+        Fault(f"its log has {n} zeros", *before_the_start(of_database(log(zeros(n)))))
+        for n in (32, 8192)  # as after a power cut
+    ),
+    Fault(
+        "of records that are none",
+        *before_the_start(of_database(told("UPDATE sessions SET record = x'c1'"))),
+        survives=NOTHING,
+        says="lost from the database, as unreadable: ",
+        heals=False,
+    ),
     *(
         Fault(f"{what} is in its place", in_place(make), survives=NOTHING, heals=False)
         for what, make in (("a folder", Path.mkdir), ("a pipe", os.mkfifo), ("a text", text))
@@ -532,7 +643,12 @@ DATABASE = (
         for what, make in (("a folder", Path.mkdir), ("a pipe", os.mkfifo))
     ),
     Fault("its wal is a text", *instead("board.db-wal", text), survives=SESSIONS),
-    Fault("its journal is a text", *instead("board.db-journal", text), waits="locked by another"),
+    Fault(
+        "its journal is a text",
+        *instead("board.db-journal", text),
+        waits="locked by another",
+        lists=None,
+    ),
     *(
         Fault(
             f"of version {n}",
@@ -559,6 +675,7 @@ DATABASE = (
 LOCKED: Final[dict[str, Any]] = {
     "says": "locked by another process: `bellboard doctor` names it",
     "doctor": "kill -CONT ",
+    "lists": "locked by another process",
     "folds": False,
     "alone": True,
 }
@@ -582,7 +699,7 @@ LOCKS = (
     ),
     Fault(
         "hooks.lock is a folder",
-        *instead("hooks.lock", Path.mkdir),
+        *before_the_start(*instead("hooks.lock", Path.mkdir)),  # later it is looked at every minute
         says="hooks.lock: Is a directory",
         doctor="hooks.lock is not a file",
     ),
@@ -593,7 +710,7 @@ LOCKS = (
     ),
 )
 DISKS = (
-    Fault("full", *disk(full), says="no space left on the disk", folds=False),
+    Fault("full", *disk(full), says="no space left on the disk", folds=False, lists=None),
     Fault("without inodes", *disk(without_inodes), folds=False),
     Fault(
         "read-only at the spool",
@@ -607,6 +724,7 @@ DISKS = (
         says="it cannot be moved away",
         survives=SESSIONS,
         folds=False,
+        lists=None,
     ),
     Fault("read-only", *disk(read_only), says="Read-only file system", folds=False),
 )
@@ -637,7 +755,13 @@ HUNG = (
 LIMITS = (
     Fault("files open", *limit(resource.RLIMIT_NOFILE, lambda _: 0), folds=False),
     Fault("hardly more files", *limit(resource.RLIMIT_NOFILE, hardly_more_files), folds=False),
-    Fault("size of a file", *limit(resource.RLIMIT_FSIZE, lambda _: 0), folds=False),
+    Fault("size of a file, of any", *limit(resource.RLIMIT_FSIZE, lambda _: 0), folds=False),
+    Fault(
+        "size of a file, as by a quota",
+        *limit(resource.RLIMIT_FSIZE, hardly_more_room),
+        says="the disk reports an error",
+        folds=False,
+    ),
     Fault("processes", *limit(resource.RLIMIT_NPROC, lambda _: 0), folds=False),
     Fault("memory", *limit(resource.RLIMIT_AS, as_now), folds=False),
 )

@@ -193,6 +193,19 @@ class Target:
             self._sleepers.append(self._others[-1].pid)
         return self._sleepers[next(self._serial) % len(self._sleepers)]
 
+    def process_of_its_own(self, **how: Any) -> subprocess.Popen[bytes]:
+        """Start a process for one session, which may be ended."""
+        self._others.append(made := subprocess.Popen(["sleep", "100000"], **how))
+        return made
+
+    def shows(self, session: str, **fields: str) -> None:
+        """Wait until it publishes this of a session."""
+        with self.must(f"it does not show {fields} of {session}"):
+            eventually(
+                lambda: fields.items() <= self.host.sessions.get(session, {}).items(),
+                within=HEAL * leniency(LEAST),
+            )
+
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Suspend the host, so that it sees nothing half done."""
@@ -240,18 +253,23 @@ class Target:
         folds: bool = True,
         within: float = 1.0,
         shrinks: float = CALM,
-        doctor: str = "",
+        doctor: Iterable[str] = (),
+        known: Iterable[str] = (),
     ) -> None:
         """Raise Fallen unless all checks pass; without `folds`, events need not arrive now.
 
-        What has grown may take `shrinks` seconds to be small again. `doctor` is what doctor says.
+        What has grown may take `shrinks` seconds to be small again. `doctor` is what doctor says,
+        and `known` are sessions that a command shows.
         """
         if folds:
             self.canary(within)
         self._alive()
-        self._answers("list")
-        if doctor not in (said := " ".join(self._answers("doctor").split())):
-            raise Fallen(f"doctor does not say {doctor!r}: {said[-1500:]}")
+        listed = self._answers("list", "--json")
+        if lacking := [sid for sid in known if sid not in listed]:
+            raise Fallen(f"`bellboard list` does not show {lacking}: {listed[-1500:]}")
+        said = " ".join(self._answers("doctor").split())
+        if lacking := [words for words in doctor if words not in said]:
+            raise Fallen(f"doctor does not say {lacking}: {said[-1500:]}")
         self.rests()
         self._alive()
         self._bounded(shrinks)
@@ -358,12 +376,12 @@ class Target:
         if "Traceback" in words:
             raise Fallen(f"a traceback on stderr: {brief_of(words.strip().splitlines()[-1])}")
 
-    def _answers(self, command: str) -> str:
+    def _answers(self, command: str, *more: str) -> str:
         """Run a command; return what it printed."""
         said = self.home.root / f"{command}.said"
         with said.open("w") as out:
             how: dict[str, Any] = {"env": self.home.env, "cwd": self.home.root}
-            asked = warm.Program(["-m", "bellboard", command], stdout=out, stderr=out, **how)
+            asked = warm.Program(["-m", "bellboard", command, *more], stdout=out, stderr=out, **how)
         self._others.append(asked)
         try:
             asked.wait(ANSWER * leniency(LEAST))

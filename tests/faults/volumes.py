@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from bellboard.storage.answers import KEPT_FILES
 from faults.fault import Fault, Kind
 from faults.files import EVENT
 from faults.target import Target
@@ -97,9 +98,22 @@ def questions(target: Target) -> None:
         target.hook("PermissionRequest", f"q{n}", **asked)
 
 
+def short_questions(target: Target) -> None:
+    """Ask more often than is kept."""
+    for n in range(KEPT_FILES + 30):
+        target.hook("PermissionRequest", f"r{n}", tool_name="Bash", tool_input={"command": "ls"})
+
+
+def answered(target: Target) -> None:
+    """End the sessions that ask."""
+    for n in range(KEPT_FILES + 30):
+        target.hook("SessionEnd", f"r{n}")
+
+
 VOLUMES = (
     *(Fault(f"very many {f.__name__}", f) for f in (names, slots, pipes, lines, sessions, threads)),
     Fault("very deep folders", depths, dug_out, alone=True),
     Fault("very long questions", questions),
+    Fault("very many questions", short_questions, answered, says="requests that were not kept: "),
 )
 KINDS = (Kind("volume", VOLUMES, settle=0.3),)

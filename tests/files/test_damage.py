@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
-import random
 import shutil
 import sqlite3
-import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,18 +20,16 @@ from bellboard.core.records import LEDGER
 from bellboard.core.routes import ROUTES
 from bellboard.core.session import Session
 from bellboard.core.untrusted import bounded
-from bellboard.hosting.connection import Connection
 from bellboard.hosting.host import Housekeeping
 from bellboard.hosting.jobs import Attempts
 from bellboard.hosting.turn import SharedBoard
-from bellboard.storage.set_aside import Aside, kept_databases, set_database_aside
+from bellboard.storage.set_aside import Aside, set_database_aside
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Damaged, Editor, Store, Transaction
+from faults.damage import CELLS, NOT_UTF_8
 from rig.clock import Clock
-from rig.home import Home
 from rig.host.hosting import (
     Make,
-    RecordedHost,
     agrees_with_its_log,
     emit,
     from_files,
@@ -45,22 +39,8 @@ from rig.host.hosting import (
     put_raw,
     statuses,
 )
-from rig.waiting import eventually
 
 HUGE = 10**30
-#: Bytes that damage() stores as text.
-NOT_UTF_8 = b"\xc3\x28 no text"
-#: Values that do not belong in a cell.
-CELLS: dict[str, object] = {
-    "text": "no number",
-    "bytes": b"\xc1\xff no record",
-    "broken text": NOT_UTF_8,
-    "null": None,
-    "huge": 2**63 - 1,
-    "negative": -(2**63),
-    "real": 1e300,
-    "endless": float("inf"),
-}
 COLUMNS = {
     "sessions": ("session_id", "revision", "listed", "last", "record"),
     "transitions": ("id", "t", "session_id", "before", "after", "rule", "why", "live"),
@@ -222,18 +202,6 @@ def test_an_invalid_record_is_deleted_and_reported(make: Make, clock: Clock, rec
         assert not later.store.unsound
 
 
-def test_health_says_which_rows_are_lost(make: Make) -> None:
-    """However many, in one line."""
-    first = make()
-    filled(first.spool.home, time.time() - 10)
-    for n in range(3):
-        set_record(first.spool.home, f"s{n}", b"\xc1")
-    shared = make()
-    shared.turn(time.time())
-    note = shared.notes["rows"]
-    assert note.startswith("lost from the database, as unreadable: 3: session s0 (")
-
-
 def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> None:
     """The copy in its memory is good."""
     one = make()
@@ -259,27 +227,6 @@ def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
     assert shared.store.lost_since(0.0)[0].startswith("session of all (")
     with opened(home) as late:
         assert clock() == late.board.ledger.clock
-
-
-@pytest.mark.parametrize("number", [2**63 - 1, 2**60, "x"])
-def test_rows_that_cannot_be_numbered_on_are_a_damaged_file(
-    make: Make, clock: Clock, number: object
-) -> None:
-    """SQLite has no number after the highest, and says that the disk is full."""
-    running = make()
-    emit(running, clock, "UserPromptSubmit", "s")
-    running.turn(clock())
-    home = running.spool.home
-    db = sqlite3.connect(home / "board.db")
-    db.execute("UPDATE sqlite_sequence SET seq = ?", (number,))
-    db.commit()
-    db.close()
-    if number == 2**63 - 1:
-        emit(running, clock, "Stop", "s")
-        with pytest.raises(Damaged, match="impossible numbers"):
-            running.turn(clock.advance(1))
-    with pytest.raises(Damaged, match="impossible numbers"):
-        Store(home)
 
 
 # Events that cannot be written
@@ -357,41 +304,6 @@ def test_a_read_only_database_blames_no_event(
     while shared.turn(clock.advance(1)).more:
         pass
     assert names == {row.file for row in from_files(shared.store.log())}
-
-
-@pytest.mark.parametrize("table", [*COLUMNS][:4])
-def test_damage_that_is_met_in_writing_blames_no_event(tmp_path: Path, table: str) -> None:
-    """The database is set aside, and the event counts once, in the new one."""
-    connection = Connection(tmp_path / "home", {})
-    connection.spool.prepare()
-    put(connection.spool, "UserPromptSubmit", "before")
-    connection.fold(())
-    blank(connection.home, table)
-    name = put(connection.spool, "UserPromptSubmit", "after")
-
-    def is_folded() -> bool:
-        connection.trouble.until = 0.0  # do not pause
-        connection.fold(())
-        return not connection.spool.holds_any()
-
-    eventually(is_folded, "an empty spool")
-    assert {} == connection.spool.counts()["refused"]
-    assert 1 == len(kept_databases(connection.home))
-    connection.close()
-    with opened(connection.home) as late:
-        assert {"before", "after"} <= statuses(late.board).keys()
-        assert [name] == [r.file for r in late.store.log("after")]
-
-
-def blank(home: Path, table: str) -> None:
-    """Overwrite the first page of a table with zeros, as a log with a hole does."""
-    with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        ((page,),) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,))
-        ((size,),) = db.execute("PRAGMA page_size")
-    with (home / "board.db").open("r+b") as file:
-        file.seek((page - 1) * size)
-        file.write(bytes(size))
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EAGAIN])
@@ -538,46 +450,3 @@ def test_a_small_event_is_not_copied() -> None:
     large = from_line({"t": 1.8e9, "process": {"pid": 7, "alive": True, "started": "x" * 9000}})
     kept = bounded(large)
     assert (7, "process", 512) == (kept.pid, kept.kind, len(kept.started))
-
-
-# The whole file
-
-
-VERSION = range(60, 64)  # of the schema version: a newer one is accepted
-FLIPS = int(os.environ.get("BELLBOARD_FLIPS", "12"))
-
-
-@pytest.mark.timeout(60 + 10 * FLIPS)
-def test_no_changed_byte_ends_a_host(home: Home) -> None:
-    """Anywhere in the file: new events are folded, into a new database if necessary."""
-    seed = int(os.environ.get("BELLBOARD_SEED", "0")) or random.randrange(1 << 30)
-    sys.stderr.write(f"BELLBOARD_SEED={seed} BELLBOARD_FLIPS={FLIPS}\n")
-    chance = random.Random(seed)
-    spool = made(home.bellboard)
-    filled(home.bellboard, time.time() - 100)
-    good = (home.bellboard / "board.db").read_bytes()
-    anywhere = [n for n in range(len(good)) if n not in VERSION]
-    places = [*chance.sample(anywhere[:90], FLIPS // 4), *chance.sample(anywhere, FLIPS)]
-    for n, place in enumerate(places[:FLIPS]):
-        flipped = bytearray(good)
-        flipped[place] ^= 1 << chance.randrange(8)
-        (home.bellboard / "board.db").write_bytes(flipped)
-        what = f"byte {place} of {len(good)}: {good[place]} is {flipped[place]}"
-        host = RecordedHost(home, f"host{n}")
-        try:
-            folds_a_canary(host, spool, what)
-        finally:
-            host.kill()
-            for path in home.bellboard.glob("board.db*"):
-                path.unlink()
-
-
-def folds_a_canary(host: RecordedHost, spool: Spool, what: str) -> None:
-    """Check that an event is folded and shown, also if the damage shows only later."""
-    put(spool, "UserPromptSubmit", "canary")
-
-    def shows_it() -> bool:
-        assert host.process.poll() is None, what
-        return host.shown.get("canary") in ("working", "unknown")
-
-    eventually(shows_it, what)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.agents.installing import hookline
 from bellboard.storage import state_folder
 from bellboard.storage.event_file import Item
 from bellboard.storage.spool import Spool
@@ -331,6 +332,41 @@ def test_without_a_spool_nothing_is_written(
     for event in ("Stop", "PreToolUse"):
         run(shell, event, env=env, payload=PAYLOAD * 20_000)
     assert before == sorted(tmp_path.rglob("*"))
+
+
+@pytest.mark.parametrize("home", ["", "."])
+def test_without_a_home_nothing_is_written(
+    shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    """Not in the current folder either."""
+    monkeypatch.chdir(tmp_path)
+    Spool(tmp_path / ".local/state/bellboard").prepare()
+    before = sorted(tmp_path.rglob("*"))
+    for env in ({"HOME": home}, {"HOME": home, "BELLBOARD_HOME": "."}):
+        run(shell, "Stop", env=environment(None, **env))
+    assert before == sorted(tmp_path.rglob("*"))
+
+
+def test_our_own_link_to_a_home_is_followed(shell: list[str], spool: Spool, tmp_path: Path) -> None:
+    """To where the user wants it, perhaps on another disk."""
+    home = tmp_path / "home"
+    home.symlink_to(spool.home)
+    run(shell, "Stop", env=environment(home))
+    assert 1 == len(events(spool))
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can give a file away")
+def test_a_script_that_is_not_ours_is_not_run(shell: list[str], tmp_path: Path) -> None:
+    """The line in the settings names a path that another user could fill once it is free."""
+    script, trace = tmp_path / "emit", tmp_path / "trace"
+    line = hookline.hook_line(str(script), "Stop", "/nowhere")
+    script.write_text(f"echo run >{trace}\n")
+    subprocess.run([*shell, "-c", line], check=True, timeout=PATIENCE)
+    assert trace.exists()
+    trace.unlink()
+    os.chown(script, 54_321, 54_321)
+    subprocess.run([*shell, "-c", line], check=True, timeout=PATIENCE)
+    assert not trace.exists()
 
 
 def test_the_home_is_found_as_the_host_finds_it(

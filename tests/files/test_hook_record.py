@@ -41,6 +41,14 @@ def work(home: Home) -> Installer:
     return installer
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_what_a_stranger_recorded_is_not_believed(work: Installer) -> None:
+    """A record of installed hooks names files that an uninstall would write to."""
+    assert [str(work.user_file())] == [*hook_record.hooked_files(work.home)]
+    os.chown(work.home, 54_321, 54_321)
+    assert {} == hook_record.hooked_files(work.home)
+
+
 @pytest.mark.parametrize("text", SPOILT)
 def test_a_record_that_cannot_be_read_is_not_written(work: Installer, text: str) -> None:
     """The record is the only knowledge about files elsewhere: nobody may take it for empty."""

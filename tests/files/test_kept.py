@@ -10,8 +10,7 @@ import pytest
 
 from bellboard.core.published import publish
 from bellboard.hosting.turn import SharedBoard
-from bellboard.storage.answers import KEPT_AGE, KEPT_BYTES, KEPT_FILES, TAKEN
-from bellboard.storage.spool import Refused, Spool
+from bellboard.storage.answers import KEPT_AGE, TAKEN
 from bellboard.storage.state_folder import listing
 from rig.clock import Clock
 from rig.host.hosting import Dying, Make, emit, put_raw, statuses
@@ -170,25 +169,6 @@ def test_a_question_under_another_name_than_the_hook_gives_is_not_kept(
     assert (kept(shared), shared.spool.scan()) == ([], [])
 
 
-def test_of_many_questions_the_newest_are_kept(make: Make, clock: Clock) -> None:
-    """The others still stand, and health says how many can only be answered in their terminals."""
-    shared, other = make(), make()
-    names = []
-    for n in range(KEPT_FILES + 30):
-        names.append(emit(shared, clock, "PermissionRequest", f"s{n}", **TOUCH))
-        clock.advance(0.001)
-    folds(shared, clock())
-    assert kept(shared) == names[30:]
-    assert len(statuses(shared.board)) == KEPT_FILES + 30
-    for each in (shared, other):
-        each.catch_up()
-        each.sweep(clock())
-        assert "requests that were not kept: 30 " in each.notes["questions"]
-    emit(shared, clock, "SessionEnd", "s29")
-    folds(shared, clock.advance(1))
-    assert "not kept: 29 " in shared.notes["questions"]
-
-
 def test_a_folder_that_cannot_be_listed_holds_nothing_up(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,29 +184,6 @@ def test_a_folder_that_cannot_be_listed_holds_nothing_up(
     asks(shared, clock)
     folds(shared, clock.advance(1))
     assert (statuses(shared.board), shared.notes) == ({"s": "blocked"}, {})
-
-
-def test_long_questions_do_not_fill_the_disk(make: Make, clock: Clock) -> None:
-    shared = make()
-    for n in range(5):
-        name = emit(shared, clock, "PermissionRequest", f"s{n}", **TOUCH)
-        clock.advance(0.001)
-        os.truncate(path := shared.spool.new / name, KEPT_BYTES // 3)
-        os.utime(path, (clock(), clock()))
-    folds(shared, clock())
-    assert len(statuses(shared.board)) == 5
-    assert len(kept(shared)) == 3
-
-
-def test_the_folder_must_be_ours_and_no_link(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "home")
-    spool.prepare()
-    answers = spool.home / "answers"
-    assert answers.stat().st_mode & 0o777 == 0o700
-    answers.rmdir()
-    answers.symlink_to(tmp_path)
-    with pytest.raises(Refused, match="not a directory"):
-        spool.prepare()
 
 
 @pytest.mark.parametrize("pipe", ["4711.23", "", "../x", "4711", "4711.23/..", "a.1"])

@@ -30,7 +30,7 @@ from bellboard.storage.set_aside import (
     _keep_newest,
     kept_databases,
 )
-from bellboard.storage.spool import Spool
+from bellboard.storage.spool import Spool, default_home
 from bellboard.storage.state_folder import Refused, listing
 from bellboard.system.files import entries
 from bellboard.system.processes import began_at
@@ -78,43 +78,46 @@ def take(spool: Spool) -> list[Item]:
 # The directories
 
 
-def test_everything_is_private(spool: Spool) -> None:
-    """Folders have mode 0700, and other modes are corrected."""
-    (spool.home / "spool").chmod(0o755)
-    spool.home.chmod(0o777)
-    spool.prepare()
-    spool.prepare()
-    below = [spool.home, *spool.home.rglob("*")]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in below} == {0o700}
-    spool.write({"t": 1.0, "note": "x"})
-    spool.hosts.announce(1)
-    put(spool, "junk").chmod(0o600)
-    spool.set_aside("junk", "junk", "what it said")
-    files = [path for path in spool.home.rglob("*") if path.is_file()]
-    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in files} == {
-        path.name: 0o600 for path in files
-    }
-
-
-def test_a_home_may_be_a_link_but_nothing_below_it(tmp_path: Path) -> None:
-    """The user's own link is intended; one further down is a trap."""
-    (tmp_path / "real").mkdir()
-    (tmp_path / "home").symlink_to(tmp_path / "real")
-    spool = Spool(tmp_path / "home")
-    spool.prepare()
-    shutil.rmtree(spool.new)
-    spool.new.symlink_to(tmp_path)
-    with pytest.raises(Refused, match="not a directory"):
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_everything_is_private(tmp_path: Path, umask: int) -> None:
+    """Folders have mode 0700, parents too, and files 0600; other modes are corrected."""
+    before = os.umask(umask)
+    try:
+        spool = Spool(tmp_path / "a/b/bellboard")
         spool.prepare()
-
-
-@pytest.mark.skipif(not IS_ROOT, reason="only root can give a directory away")
-@pytest.mark.parametrize("name", [".", "spool", "spool/new", "hosts"])
-def test_a_directory_of_another_user_is_refused(spool: Spool, name: str) -> None:
-    """A root shell with the user's HOME must neither read it nor leave files there."""
-    os.chown(spool.home / name, 12345, 12345)
-    with pytest.raises(Refused, match="another user"):
+        (spool.home / "spool").chmod(0o755)
+        spool.home.chmod(0o777)
         spool.prepare()
+        spool.write({"t": 1.0, "note": "x"})
+        spool.hosts.announce(1)
+        put(spool, "junk").chmod(0o600)
+        spool.set_aside("junk", "junk", "what it said")
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "a").rglob("*")}
+    assert modes == {path: 0o700 if path.is_dir() else 0o600 for path in modes}
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
+    assert len([path for path in modes if path.is_file()]) >= 4
+
+
+@pytest.mark.parametrize(
+    ("environ", "why"),
+    [
+        ({}, "HOME is not set"),
+        ({"HOME": ""}, "HOME is not set"),
+        ({"HOME": "", "XDG_STATE_HOME": "relative"}, "HOME is not set"),
+        ({"HOME": "relative"}, "HOME is not an absolute path: relative"),
+        ({"HOME": "/x", "BELLBOARD_HOME": "own"}, "BELLBOARD_HOME is not an absolute path: own"),
+        ({"BELLBOARD_HOME": "/a\0b"}, "BELLBOARD_HOME is not an absolute path: /a\0b"),
+        ({"XDG_STATE_HOME": "/a\0b"}, "XDG_STATE_HOME is not an absolute path: /a\0b"),
+    ],
+    ids=str,
+)
+def test_an_unusable_home_is_refused(environ: dict[str, str], why: str) -> None:
+    """Naming the variable; never a folder of the project or one at the root."""
+    with pytest.raises(Refused) as refused:
+        default_home(environ)
+    assert why == str(refused.value)
 
 
 # Order and reading
@@ -304,6 +307,17 @@ def test_without_descriptors_a_host_stays_announced(spool: Spool) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert [os.getpid()] == spool.hosts.alive()
+
+
+def test_a_link_among_the_hosts_is_replaced(spool: Spool, tmp_path: Path) -> None:
+    """By a file of ours; a pipe too."""
+    precious = tmp_path / "precious"
+    (spool.home / "hosts/7").symlink_to(precious)
+    os.mkfifo(spool.home / "hosts/8")
+    for pid in (7, 8):
+        spool.hosts.announce(pid)
+        assert stat.S_ISREG((spool.home / f"hosts/{pid}").lstat().st_mode)
+    assert not precious.exists()
 
 
 def test_dead_hosts_are_forgotten(spool: Spool) -> None:

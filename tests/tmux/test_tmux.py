@@ -164,6 +164,13 @@ def test_the_window_of_a_session_is_reported_at_once(
     assert [] == there.windows()
 
 
+def test_a_pane_without_a_proper_process_is_left_out() -> None:
+    """The other panes of the same answer are read."""
+    row = "%{} {} 0 $1 @1 /dev/pts/1 0 0"
+    told = "\n".join([row.format(1, "²"), row.format(2, 4711), row.format(3, "9" * 5000)])
+    assert [pane.id for pane in tmux_module._panes(told)] == ["%2"]
+
+
 def test_when_the_server_is_gone_so_are_its_panes(
     tmux: Server, ours: Tmux, home: Home, panes: Callable[..., Panes]
 ) -> None:
