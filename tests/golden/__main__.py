@@ -15,9 +15,9 @@ def main() -> int:
     began = time.monotonic()
     now, kept = play(), outcome.read()
     told = outcome.differences(kept, now)
-    print("\n".join(told or ["no differences"]))
     print(f"{time.monotonic() - began:.1f} s")
     print(", ".join(f"{kind} {len(lines)}" for kind, lines in now.items()))
+    print("\n".join(told or ["no differences"]))
     if args.write:
         print(f"{outcome.write(now)} bytes; add a row to golden/differences.md")
         return 0

@@ -737,6 +737,15 @@ def test_versions_agree() -> None:
     assert len(set(versions.values())) == 1, versions
 
 
+def test_the_map_has_every_folder_of_tests() -> None:
+    """In CONTRIBUTING; the first of a row is named from the root, the others from `tests`."""
+    rows = re.findall(r"^\| (`tests/.*?) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    named = {name.removeprefix("tests/") for row in rows for name in re.findall("`(.+?)`", row)}
+    tests = ROOT / "tests"
+    inside = {path.relative_to(tests).parts for path in tracked() if tests in path.parents}
+    assert {parts[0] for parts in inside if len(parts) > 1} == named
+
+
 #: A source file in backticks, alone or in a command: `storage/spool.py`, `python doc/tables.py`.
 SOURCE_NAMED: Final = re.compile(r"`(?:[^`\n]* )?([\w./-]*\w\.(?:py|lua))(?: [^`\n]*)?`")
 #: What people read in a file: its docstrings and comments; all of a document.
