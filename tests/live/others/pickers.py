@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rig.editor import Editor
@@ -12,6 +13,7 @@ from rig.fetched.cache import Missing
 from rig.host.sample import HIDDEN_TERMINAL, Host, blocked, session
 from rig.waiting import eventually
 
+BESIDE = (("older", 999), ("newer", 10))  # sessions that come above and below, and when they asked
 MAIN = "api +main"  # the row of a session, in a list or in a board
 
 
@@ -24,11 +26,14 @@ class Picker:
     command: str = "ClaudeSessions pick"
     preview: str | None = ""  # keys that show it; None: it has none
     keys: bool = True  # whether it has those of the board, and finds words that it does not show
+    follows: bool = False  # whether its rows are those that there are now
 
 
 PICKERS = {
     "built-in": Picker(preview=None),
-    "snacks": Picker("require('snacks').setup({ picker = { enabled = true } })", ["snacks.nvim"]),
+    "snacks": Picker(
+        "require('snacks').setup({ picker = { enabled = true } })", ["snacks.nvim"], follows=True
+    ),
     "fzf-lua": Picker("require('fzf-lua').register_ui_select()", ["fzf-lua", "fzf"]),
     "mini": Picker(
         "require('mini.pick').setup() vim.ui.select = MiniPick.ui_select",
@@ -36,7 +41,9 @@ PICKERS = {
         preview="<Tab>",
         keys=False,
     ),
-    "telescope": Picker("", ["telescope.nvim", "plenary.nvim"], "Telescope bellboard"),
+    "telescope": Picker(
+        "", ["telescope.nvim", "plenary.nvim"], "Telescope bellboard", follows=True
+    ),
 }
 
 
@@ -59,6 +66,13 @@ end
 """
 
 
+def parked(editor: Editor, told: Path) -> str:
+    """Park the selected session; return which that was."""
+    told.write_text("")
+    editor.press("<M-p>")
+    return eventually(lambda: re.search(r'"session_id":"(\w+)"', told.read_text()))[1]
+
+
 def checked(name: str, editor: Editor) -> Iterator[str]:
     """Try everything with a user's keys; yield what worked."""
     command = PICKERS[name].command.split()[0]
@@ -70,14 +84,11 @@ def checked(name: str, editor: Editor) -> Iterator[str]:
     lines = "return table.concat(vim.api.nvim_buf_get_lines(terminal, 0, -1, false))"
     eventually(lambda: "what it asks" in editor.lua(lines))
     editor.lua(HEARD, str(told))
-    opened(
-        name,
-        editor,
-        [
-            blocked("api", "rm -rf build " + "and more " * 40, tty=tty, branch="main"),
-            session("working", "web", project="web", title="login"),
-        ],
-    )
+    sessions = [
+        blocked("api", "rm -rf build " + "and more " * 40, tty=tty, branch="main"),
+        session("working", "web", project="web", title="login"),
+    ]
+    host = opened(name, editor, sessions)
     picture = editor.shows("* ")
     row = [line for line in picture.lines if re.search(MAIN, line)][-1]  # the float is above it
     assert "2m" in row and "terminal" in row, row
@@ -93,6 +104,14 @@ def checked(name: str, editor: Editor) -> Iterator[str]:
         editor.press("<M-d>")
         eventually(lambda: "goto" in told.read_text())
         yield "park and seen"
+    if PICKERS[name].follows:
+        host.push(*(blocked(where, ago=ago) for where, ago in BESIDE), *sessions)
+        for where, _ in BESIDE:
+            editor.shows(where)
+        eventually(lambda: parked(editor, told) == "api", "the row of api selected")
+        host.push(*sessions)
+        yield "its row while others come"
+    if PICKERS[name].keys:
         editor.press("permission")  # the kind of its question, which no row shows
         editor.hides("thinking")
         eventually(lambda: re.search(MAIN, editor.screen.text), "the row of api")
