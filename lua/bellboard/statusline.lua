@@ -2,6 +2,7 @@
 local age = require('bellboard.age')
 local cells = require('bellboard.text')
 local config = require('bellboard.config')
+local edit = require('bellboard.session_edit')
 local host = require('bellboard.process.talk')
 local message = require('bellboard.message')
 local records = require('bellboard.report.records')
@@ -27,13 +28,16 @@ local api = vim.api
 local items = {}
 ---@type string
 local plain = ''
----@type table<string, string> text for 'statusline', by what follows the highlighted part
+---@type table<string, table<integer|false, string>> text for 'statusline', by what follows the
+---highlighted part, and by the cells that there are, if not all
 local rendered = {}
 local clickable = true
 local used = false -- whether a statusline or the like has asked for a text
 
 local NAME = 16 -- maximum width of a project's name
 local LEAST = 6 -- minimum width of a question that is cut
+--- Cells of a window that are for the name of its file, and for the rest of Neovim's statusline.
+local FILE, RULER = 20, 20
 local TERMINAL = 60 -- maximum width of b:bellboard_status
 
 --- The time that a session has waited, from the first minute on.
@@ -73,31 +77,41 @@ local function blocked_item(blocked, room)
   return { text = text .. waited, status = 'blocked', urgent = urgent }
 end
 
---- One item for each status, the most urgent first.
+--- One item for each status, the most urgent first; what is parked needs nobody, and comes last.
+---@param room integer cells
 ---@return bellboard.Item[]
-local function counts()
-  local all, room = sessions.counts(), config.get().statusline.width
+local function counts(room)
+  local all = sessions.list()
+  local listed = vim.tbl_filter(function(session)
+    return not edit.is_parked(session)
+  end, all)
+  local by_status, parked = {}, #all - #listed
+  for _, session in ipairs(listed) do
+    by_status[session.status] = by_status[session.status] or {}
+    table.insert(by_status[session.status], session)
+  end
   local found, taken = {}, 0
   for _, status in ipairs(sessions.statuses) do
     -- Idle sessions only show while there is nothing else.
-    local shown = status ~= 'idle' or (#found == 0 and (all.blocked or 0) == 0)
-    if (all[status] or 0) > 0 and status ~= 'blocked' and shown then
-      local text = style.icon_named(status) .. all[status]
-      local quiet = status == 'working' and #vim.tbl_filter(style.is_quiet, sessions.list()) or 0
+    local shown = status ~= 'idle' or (#found == 0 and not by_status.blocked)
+    if by_status[status] and status ~= 'blocked' and shown then
+      local text = style.icon_named(status) .. #by_status[status]
+      local quiet = status == 'working' and #vim.tbl_filter(style.is_quiet, listed) or 0
       text = quiet > 0 and ('%s (%d quiet)'):format(text, quiet) or text
       found[#found + 1] = { text = #found > 0 and ' ' .. text or text, status = status }
       taken = taken + cells.width(found[#found].text)
     end
   end
-  if (all.blocked or 0) > 0 then
-    local blocked = vim.tbl_filter(function(session)
-      return session.status == 'blocked'
-    end, sessions.list())
+  if parked > 0 then
+    local text = ('%s(%d parked)'):format(#found > 0 and ' ' or '', parked)
+    found[#found + 1], taken = { text = text }, taken + cells.width(text)
+  end
+  if by_status.blocked then
     if taken > 0 then
       table.insert(found, 1, { text = '  ' })
       taken = taken + 2
     end
-    table.insert(found, 1, blocked_item(blocked, room - taken))
+    table.insert(found, 1, blocked_item(by_status.blocked, room - taken))
   end
   return found
 end
@@ -130,6 +144,31 @@ local function formatted()
   return not why and { { text = cells.safe(text) } } or nil
 end
 
+--- The items for so many cells.
+---@param room integer
+---@return bellboard.Item[]
+local function items_for(room)
+  local found = formatted() or counts(room)
+  if #found == 0 then
+    return unread()
+  elseif sessions.stale() then
+    found[#found + 1] = { text = ' outdated' }
+  end
+  return found
+end
+
+--- The cells for the text in the statusline of the window that is drawn; false: all.
+---@param others integer cells for what else it shows
+---@return integer|false
+local function room_beside(others)
+  local wanted = config.get().statusline.width + others
+  local columns = api.nvim_win_get_width(0)
+  if columns < wanted and vim.o.laststatus == 3 then
+    columns = vim.o.columns
+  end
+  return columns < wanted and math.max(columns - others, 0)
+end
+
 --- Plain text that is safe in 'statusline' even unescaped.
 ---@param text string
 ---@return string
@@ -140,12 +179,14 @@ end
 --- Text for 'statusline': `%` doubled, clickable.
 ---@param urgent string what switches to the highlighted part
 ---@param after string what switches back
+---@param room? integer|false cells; default: all that the text may take
 ---@return string
-M.render = function(urgent, after)
-  used = true
-  if not rendered[after] then
+M.render = function(urgent, after, room)
+  used, room = true, room or false
+  rendered[after] = rendered[after] or {}
+  if not rendered[after][room] then
     local parts = {}
-    for _, item in ipairs(items) do
+    for _, item in ipairs(room and items_for(room) or items) do
       local head, rest = item.text:sub(1, item.urgent or 0), item.text:sub((item.urgent or 0) + 1)
       local on = clickable and item.status
       local nth = on and vim.fn.index(sessions.statuses, on) + 1
@@ -153,9 +194,9 @@ M.render = function(urgent, after)
       parts[#parts + 1] = head ~= '' and urgent .. head:gsub('%%', '%%%%') .. after or ''
       parts[#parts + 1] = rest:gsub('%%', '%%%%') .. (on and '%X' or '')
     end
-    rendered[after] = table.concat(parts)
+    rendered[after][room] = table.concat(parts)
   end
-  return rendered[after]
+  return rendered[after][room]
 end
 
 --- See |bellboard.statusline()|.
@@ -166,7 +207,9 @@ M.text = function(opts)
   if opts and opts.plain then
     return plain
   end
-  return M.render('%#BellboardBlocked#', opts and opts.on and ('%%#%s#'):format(opts.on) or '%*')
+  local on = opts and opts.on -- another bar, such as the tabline, or a part of one
+  local room = not on and room_beside(FILE)
+  return M.render('%#BellboardBlocked#', on and ('%%#%s#'):format(on) or '%*', room)
 end
 
 --- Set b:bellboard_status in the terminal buffer of each session.
@@ -216,17 +259,11 @@ end
 --- Compute all texts again, and redraw if one has changed.
 M.update = function()
   local changed = label_terminals()
-  local found = formatted() or counts()
-  if #found == 0 then
-    found = unread()
-  elseif sessions.stale() then
-    found[#found + 1] = { text = ' outdated' }
-  end
-  local click = config.get().statusline.click
+  local click, found = config.get().statusline.click, items_for(config.get().statusline.width)
   if click ~= clickable or not vim.deep_equal(found, items) then
     items, clickable, rendered, changed = found, click, {}, true
     local texts = {}
-    for nth, item in ipairs(items) do
+    for nth, item in ipairs(found) do
       texts[nth] = item.text
     end
     plain = defused(table.concat(texts))
@@ -266,7 +303,7 @@ local PATIENCE = 2000
 --- The counts in Neovim's own statusline, with space up to the next item.
 ---@return string
 M.item = function()
-  local text = M.text()
+  local text = M.render('%#BellboardBlocked#', '%*', room_beside(FILE + RULER))
   return text == '' and '' or text .. '  '
 end
 

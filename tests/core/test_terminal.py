@@ -331,6 +331,8 @@ def test_a_session_without_an_address_names_its_program() -> None:
         ([("blocked", {"since": NOW - 20, "detail": "ls -l x"})], "!1 api: ls -l x"),
         ([("blocked", {"hidden": True}), ("working", {})], "*1"),
         ([("error", {}), ("completed", {}), ("unknown", {})], "x1 +1 ~1"),
+        ([("blocked", {"markers": ["parked"]}), ("idle", {})], ".1 (1 parked)"),
+        ([("blocked", {"markers": ["parked"]}), ("blocked", {})], "!1 api: blocked 2m  (1 parked)"),
     ],
 )
 def test_the_status_line_says_who_needs_you(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import Any, NamedTuple
 
@@ -49,15 +50,21 @@ ROWS = {
         "?1",
     ),
     "two blocked, the longest": Row([blocked(), blocked("web", ago=250)], "!2 4m", "!2"),
-    "a parked one is counted as well": Row(
+    "a parked one does not call, and comes last": Row(
         [
             blocked(ago=250),
             blocked("web"),
             session("completed"),
             blocked("docs", ago=900, markers=["parked"]),
         ],
-        "!3 15m  +1",
-        "!3",
+        "!2 4m  +1 (1 parked)",
+        "!2",
+    ),
+    "parked ones only": Row([blocked(markers=["parked"]), session("idle")], ".1 (1 parked)"),
+    "one asks beside a parked one": Row(
+        [blocked(), blocked("docs", markers=["parked"])],
+        "!1 api: rm -rf build 2m  (1 parked)",
+        "!1",
     ),
     "long": Row([blocked("a" * 40, "b" * 90)], "!1 aaaaaaaaaaaaaaa…: bbbbbbbbbbbbbbb… 2m", "!1"),
     "wide": Row(
@@ -199,6 +206,19 @@ def test_it_shows_in_the_statusline_of_neovim_itself(
             row = editor.shows("!1 api: rm -rf build 2m  *1  ").lines[-2]
             assert row.startswith("[No Name]") and row.rstrip().endswith("0,0-1          All")
         editor.close()
+
+
+def test_it_leaves_room_for_the_name_of_the_file_in_a_narrow_window(
+    nvim: Editors, version: str
+) -> None:
+    """Each window has its own text; a statusline of all windows is as wide as they are."""
+    editor = nvim(version, {**QUIET, "statusline": {"auto": True}}, columns=100, lines=8)
+    Host(editor, "require('bellboard.start').attach()").push(blocked(ago=4000), session("working"))
+    editor.command("file a.py | vsplit | vertical resize 40")
+    row = editor.shows(" !1 api 1h  *1  0,0-1").lines[-2]
+    assert re.match(r"a\.py +!1 1h  \*1  0,0-1 +All a\.py +!1 api", row)
+    editor.command("set laststatus=3")
+    editor.shows("!1 api: rm -rf build 1h  *1  0,0-1")
 
 
 def test_nothing_from_an_agent_is_executed(nvim: Editors, version: str) -> None:

@@ -349,27 +349,34 @@ def status_text(
 
     !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3 (1 quiet)      *3  stale 5m
     """
-    sessions = list(sessions)
-    is_at_rest = all(p["status"] == "idle" for p in sessions if not p["hidden"])
-    counted = [p for p in sessions if not p["hidden"] and (is_at_rest or p["status"] != "idle")]
+    every = [p for p in sessions if not p["hidden"]]
+    shown = [p for p in every if "parked" not in p["markers"]]  # what is parked needs nobody
+    is_at_rest = all(p["status"] == "idle" for p in shown)
+    counted = [p for p in shown if is_at_rest or p["status"] != "idle"]
     late = min((p["stale_since"] for p in counted if p.get("stale_since")), default=0.0)
     old = f"  stale {age(late, now)}" if late else ""
-    return f"{_status_text(sessions, now, room - width(old), icons)}{old}"
+    parked = len(every) - len(shown)
+    return f"{_status_text(shown, parked, now, room - width(old), icons)}{old}"
 
 
-def _status_text(sessions: list[Published], now: float, room: int, icons: Mapping[str, str]) -> str:
+def _status_text(
+    sessions: list[Published], parked: int, now: float, room: int, icons: Mapping[str, str]
+) -> str:
     tallied = tally(sessions, icons)
     heads = " ".join(f"{sign}{n}" for sign, status, n in tallied if status == "blocked")
-    still = sum(is_quiet(p) and not p["hidden"] for p in sessions)
+    still = sum(map(is_quiet, sessions))
     quiet = {"working": f" ({still} quiet)"} if still else {}
     rest = [
         f"{sign}{n}{quiet.get(status, '')}"
         for sign, status, n in tallied
         if status not in ("blocked", "idle")
     ]
-    if not heads:  # idle sessions only show if there are no others
-        return " ".join(rest or [f"{sign}{n}" for sign, _, n in tallied])
-    blocked = [p for p in sessions if p["status"] == "blocked" and not p["hidden"]]
+    if not (heads or rest):  # idle sessions only show if there are no others
+        rest = [f"{sign}{n}" for sign, _, n in tallied]
+    rest += [f"({parked} parked)"] * bool(parked)
+    if not heads:
+        return " ".join(rest)
+    blocked = [p for p in sessions if p["status"] == "blocked"]
     since = age(min(p["since"] for p in blocked), now)
     since = "" if since[-1] in "sw" else f" {since}"  # omitted in the first minute
     tail = since + (f"  {' '.join(rest)}" if rest else "")
