@@ -282,8 +282,9 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def test_who_leaves_sees_nothing_of_the_others(machine: Join) -> None:
-    """The others are gone at once; its own board stays as it is."""
+@pytest.mark.parametrize("runs", [True, False], ids=["at once", "from the next host on"])
+def test_who_leaves_sees_nothing_of_the_others(machine: Join, runs: bool) -> None:
+    """The others are gone; its own board stays as it is."""
     dev, laptop = machine("dev"), machine("laptop")
     dev.host()
     here = laptop.host()
@@ -294,8 +295,10 @@ def test_who_leaves_sees_nothing_of_the_others(machine: Join) -> None:
     assert status["v"] == 1
     assert {"dev", "laptop"} == set(status["machines"])
     assert [] == status["notes"]
+    if not runs:
+        here.kill()
     laptop.bellboard("fleet", "leave")
-    here.shows({"own": "idle"})
+    (here if runs else laptop.host()).shows({"own": "idle"})
     laptop.bellboard("fleet", "leave", code=1)
 
 

@@ -123,10 +123,12 @@ class Links:
             return NEVER
         if not self._is_read:
             self._read()
-        self._join(store.option(OPTION))
+        settings = store.option(OPTION)
+        self._joined = {} if settings is None else {OURS: [repr(settings)]}
         wanted = self._wanted | self._joined
         for name in [n for n in self._links if wanted.get(n) != self._commands[n]]:
             self._end([name], leave=name not in wanted)
+        self._regain()
         if self._is_known:  # otherwise a list that cannot be read would end all links
             for name in folded.keys() - self._wanted.keys() - self._links.keys():
                 self._drop(name)
@@ -213,15 +215,14 @@ class Links:
         self._start(name, mailbox)
         return NEVER
 
-    def _join(self, settings: object) -> None:
-        """Want the link to our fleet that a shared option asks for, or none."""
-        is_in = settings is not None
-        self._joined = {OURS: [repr(settings)]} if is_in else {}
-        if not (is_in or self._is_regained):  # those that it followed are for `_drop`
+    def _regain(self) -> None:
+        """Once no fleet is wanted and its link has ended: what it followed is for `_drop`."""
+        if self._joined:
+            self._is_regained = False
+        elif not self._is_regained:
             with contextlib.suppress(OSError):
                 machines.regain(self._home)
-                self._is_regained = OURS not in self._links
-        self._is_regained = self._is_regained and not is_in
+                self._is_regained = True
 
     def _take_part(self) -> None:
         """Start the program of our fleet."""
