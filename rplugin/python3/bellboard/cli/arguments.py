@@ -7,11 +7,13 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 Args = argparse.Namespace
 Subcommands = Any  # argparse has no public type for it
 CommandRun = Callable[[Args], "int | None"]
+
+FEW: Final = 5  # words to choose from that are all named
 
 
 class Parser(argparse.ArgumentParser):
@@ -21,8 +23,10 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             from ..core.nearest import meant
 
-            known = ", ".join(map(str, action.choices))
-            step = meant(str(value), map(str, action.choices), f"choose from {known}")
+            known = [*map(str, action.choices)]
+            step = f"choose from {', '.join(known)}"
+            if len(known) > FEW:
+                step = meant(str(value), known, step)
             raise argparse.ArgumentError(action, f"invalid choice: '{value}'; {step}")
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:

@@ -414,10 +414,12 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
     elif how == "esc":
         break_crew(s, e)
         rest(s, e.t, interrupted=True)
+    elif s.interrupted and not s.presumed and e.kind != "stop":
+        return recount(s, e)  # some versions log the end of an interrupted turn like any other
     elif s.turn == "background":
         s.unseen, s.interrupted, s.presumed = True, False, False
         recount(s, e)
-    elif s.turn == "idle" and (s.presumed or (s.interrupted and e.kind != "rest") or not s.hooked):
+    elif s.turn == "idle" and (s.presumed or s.interrupted or not s.hooked):
         complete(s, e.t)
     else:
         return recount(s, e)
