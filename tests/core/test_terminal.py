@@ -14,6 +14,7 @@ from bellboard.core import text, words
 from bellboard.core.events import Event
 from bellboard.core.records import Transition
 from bellboard.screen import history, terminal
+from bellboard.screen.picker import Selection as Picker
 from bellboard.screen.styled import StyledText
 from bellboard.storage.store import Logged
 from rig import DATA
@@ -468,3 +469,21 @@ def test_a_line_ends_with_its_terminal() -> None:
     line = StyledText("漢字 and more")
     line.truncate(3, pad=True)
     assert line.plain == "漢 "
+
+
+def test_a_picker_takes_alt_a_to_answer_where_that_can_be_done() -> None:
+    """Else a key with Alt is none: it neither cancels nor is typed."""
+    for can_answer in (True, False):
+        picker = Picker([published()], can_answer=can_answer)
+        picker.press("M-x")
+        picker.press("M-a")
+        assert (picker.over, picker.answers, picker.typed) == (can_answer, can_answer, "")
+    assert picker.taken is None
+
+
+@pytest.mark.parametrize("typed", ["api permission", "claude", "idle", "quiet main"])
+def test_a_picker_finds_what_the_one_in_neovim_finds(typed: str) -> None:
+    """Also words that are not shown: the status, the kind of a question, the agent, the markers."""
+    shown = published(status="idle", kind="permission", agent="claude", branch="main")
+    assert Picker([shown | {"markers": ["quiet"]}], typed=typed).matching
+    assert not Picker([shown], typed="codex").matching

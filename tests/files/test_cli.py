@@ -46,7 +46,7 @@ def test_it_prints_its_version(shell: Shell) -> None:
 def test_bad_usage_exits_with_2(shell: Shell) -> None:
     done = shell.bellboard("lits", code=2)
     assert "invalid choice: 'lits'; did you mean list?" in done.stderr
-    assert "choose from list, status, show" in shell.bellboard("frobnicate", code=2).stderr
+    assert "; choose from list, status, show" in shell.bellboard("frobnicate", code=2).stderr
 
 
 def test_a_mistyped_option_or_agent_is_named(shell: Shell) -> None:

@@ -34,8 +34,8 @@ class AskedInShell:
     def bellboard(self, *args: str, code: int = 0) -> str:
         return bellboard(self.home, *args, code=code)
 
-    def popup(self, *args: str) -> tmuxes.Pane:
-        argv = [sys.executable, "-m", "bellboard", "answer", "--popup", *args]
+    def popup(self, *args: str, command: tuple[str, ...] = ("answer", "--popup")) -> tmuxes.Pane:
+        argv = [sys.executable, "-m", "bellboard", *command, *args]
         return self.tmux.open(argv, session="popup", env=PYTHON, columns=90)
 
     def _asks(self) -> str:
@@ -167,6 +167,13 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: AskedInShell) -> None:
     agent.pane.shows("tests pass")
     popup.shows("No more requests.")
     eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=SOON * 2)
+
+
+def test_a_key_of_the_picker_leads_to_the_request(agent: AskedInShell) -> None:
+    picker = agent.popup(command=("pick",))
+    picker.shows("M-a to answer")
+    picker.press("M-a")
+    assert COMMAND in picker.shows("go terminal · s snooze")
 
 
 def test_going_there_leads_from_the_popup_to_the_pane(agent: AskedInShell) -> None:

@@ -31,7 +31,8 @@ State is kept in $BELLBOARD_HOME, or $XDG_STATE_HOME/bellboard, or ~/.local/stat
 #: Module → its commands, as help lists them.  Only the module of the command that runs is imported.
 PARTS: Final = {
     "sessions": ("list", "status"),
-    "goto": ("goto", "pick", "stop"),
+    "goto": ("goto", "stop"),
+    "pick": ("pick",),
     "new": ("new",),
     "answer": ("answer", "answers"),
     "send": ("send", "interrupt"),

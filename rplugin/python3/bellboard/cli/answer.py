@@ -90,7 +90,7 @@ def answer(args: Args) -> int:
     if args.popup:
         from .popup import answer_full_screen
 
-        return answer_full_screen(args)
+        return answer_full_screen(args.session or "", args.client, args.all)
     if args.all:
         raise Problem("--all needs --popup; `bellboard show SESSION` prints one reply")
     try:

@@ -1,4 +1,4 @@
-"""Commands that go to the place of a session, or end its process: goto, pick, stop."""
+"""Commands that go to the place of a session, or end its process: goto, stop."""
 
 from __future__ import annotations
 
@@ -38,9 +38,6 @@ def add_to(commands: Subcommands) -> None:
     jump.add_argument("--client", metavar="NAME", default="", help=CLIENT)
     text = "attach this terminal to its tmux pane, until you detach (over ssh: ssh -t)"
     jump.add_argument("--attach", action="store_true", help=text)
-    pick = add(commands, "pick", pick_session, "choose a session in the terminal and jump to it")
-    pick.add_argument("--client", metavar="NAME", default="", help=CLIENT)
-    pick.add_argument("--print", action="store_true", help="print the chosen id and do not jump")
     text = "stop the process of a session, after verifying that it is the right one"
     add_session(add(commands, "stop", stop, text))
 
@@ -77,27 +74,6 @@ def chosen(shared: SharedBoard, called: str, makes_sense: Callable[[Published], 
     if found is None:
         raise SystemExit(1)
     return found
-
-
-def pick_session(args: Args) -> int:
-    from ..screen.picker import choose
-
-    if not (has_terminal() and paints()):
-        raise Problem(
-            "`bellboard pick` needs a terminal whose cursor can be moved; "
-            "use `bellboard list` instead"
-        )
-    with opened() as shared:
-        shown, worn = [p for p in listed(shared) if not p["hidden"]], icons(shared)
-    chosen = choose(with_pane_names(shown), worn)
-    if chosen is None:
-        return 1
-    if args.print:
-        print(chosen["session_id"])
-        return 0
-    with flashing(args.client):
-        jump_to(chosen, args.client)
-    return 0
 
 
 def listed_session(called: str) -> Published:

@@ -13,7 +13,6 @@ from ..screen.picker import operate
 from ..screen.prompt import SOON, ShownRequest
 from ..screen.request import TURN, asker, turn_request, wrapped
 from ..screen.styled import StyledText
-from .arguments import Args
 from .edits import SNOOZE, elsewhere
 from .goto import flashing
 from .goto import jump_to as go_there
@@ -41,20 +40,23 @@ DONE: Final = frozenset({"completed", "error"})
 RequestKey = tuple[str, str, float]  # where, request, since when
 
 
-def answer_full_screen(args: Args) -> int:
-    """Show open requests, longest waiting first, until the last is gone or the user quits."""
+def answer_full_screen(called: str = "", client: str = "", has_replies: bool = False) -> int:
+    """Show open requests, longest waiting first, until the last is gone or the user quits.
+
+    The session that is called comes first; so does its reply, if it rests.
+    """
     if not (has_terminal() and paints()):
         raise Problem(
             "`bellboard answer --popup` needs a terminal whose cursor can be moved; "
             "leave out --popup"
         )
     with opened() as shared:
-        first = _first(shared, args.session) if args.session else ""
-        flow = Flow(shared, Runner(shared, "a popup"), first, args.all)
+        first = _first(shared, called) if called else ""
+        flow = Flow(shared, Runner(shared, "a popup"), first, has_replies)
         operate(flow, EVERY)
     if flow.goes is not None:
-        with flashing(args.client):
-            go_there(flow.goes, args.client)
+        with flashing(client):
+            go_there(flow.goes, client)
     return 0 if flow.answered or flow.goes else 1
 
 

@@ -40,7 +40,7 @@ _ENDS: Final = "\x1b[201~"
 #: A key whose rest is still to come, or the start of such a reply.
 _BEGUN: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\](?:7(?:5(?:0(?:1(?:;(?:\?\x1b?)?)?)?)?)?)?)\Z")
 _KEY: Final = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\]7501;\?(?:\x1b\\|\x07)|\x1bO.|\x1b|.", re.S
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\]7501;\?(?:\x1b\\|\x07)|\x1bO.|\x1b[a-z]|\x1b|.", re.S
 )
 _ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h"
 _LEAVE: Final = b"\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -120,7 +120,7 @@ class FullScreen:
                 self._write(text.encode())
 
     def named(self, data: bytes) -> list[str]:
-        """Decode keys: their names in KEYS, characters, or all of a paste, after PASTED."""
+        """Decode keys: names in KEYS, characters, `M-a` for Alt, or all of a paste after PASTED."""
         keys: list[str] = []
         text, self._rest = self._rest + self._decode(data), ""
         while PASTED in text:
@@ -190,7 +190,13 @@ def pasted(key: str) -> str:
 
 
 def _named(text: str) -> list[str]:
-    return [KEYS.get(key, key if len(key) == 1 else "") for key in _KEY.findall(text)]
+    return [KEYS.get(key) or _other(key) for key in _KEY.findall(text)]
+
+
+def _other(key: str) -> str:
+    """Return a character, `M-a` for one with Alt, or "" for a key without a name."""
+    is_alt = len(key) == 2 and key.startswith("\x1b")
+    return f"M-{key[1]}" if is_alt else key if len(key) == 1 else ""
 
 
 def set_quiet(keys: int) -> None:

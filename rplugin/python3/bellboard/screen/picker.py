@@ -84,15 +84,21 @@ def _run(shown: Operated, screen: FullScreen, resized: int, every: float | None)
 
 
 HINT: Final = "type to filter, Enter to jump, Esc to cancel"
+ANSWERS: Final = "Enter to jump, M-a to answer, Esc to cancel"  # where that can be done as well
 
 
 class Selection:
     """The typed filter, the sessions that match it, and the selected one."""
 
     def __init__(
-        self, sessions: Sequence[Published], icons: Mapping[str, str] = words.ICONS, typed: str = ""
+        self,
+        sessions: Sequence[Published],
+        icons: Mapping[str, str] = words.ICONS,
+        typed: str = "",
+        can_answer: bool = False,
     ) -> None:
-        self._icons = icons
+        self._icons, self._can_answer = icons, can_answer
+        self.answers = False  # whether the one taken is to be answered, or its reply read
         self.typed = typed
         self.over = False
         self.taken: Published | None = None
@@ -110,8 +116,8 @@ class Selection:
         found = self.matching
         if key == "leave":
             self.over = True
-        elif key == "take":
-            self.taken = found[self._at] if found else None
+        elif key == "take" or (key in ("M-a", "M-r") and self._can_answer):
+            self.taken, self.answers = found[self._at] if found else None, key != "take"
             self.over = bool(found)
         elif key in ("up", "down", "tab"):
             step = -1 if key == "up" else 1
@@ -121,7 +127,7 @@ class Selection:
         elif key in ("rub", "clear"):
             self.typed = self.typed[:-1] if key == "rub" else ""
             self._at = 0
-        elif text := pasted(key) or (key if key.isprintable() else ""):
+        elif text := pasted(key) or (key if len(key) == 1 and key.isprintable() else ""):
             self.typed += text
             self._at = 0
 
@@ -141,7 +147,8 @@ class Selection:
                 )  # ">": visible without colors
         if not found:
             rows = [StyledText(" No session matches." if self._all else " No sessions yet.", "dim")]
-        return [head, *rows, StyledText(text.cut(f" {HINT}", columns), "dim")][:height]
+        hint = ANSWERS if self._can_answer else HINT
+        return [head, *rows, StyledText(text.cut(f" {hint}", columns), "dim")][:height]
 
 
 def choose(
@@ -154,6 +161,8 @@ def choose(
 
 
 def _text(p: Published) -> str:
-    """Return the text that a filter searches."""
-    parts = (words.repository(p), words.branch(p), words.title(p), *words.doing(p), p["status"])
-    return " ".join([*parts, words.plain(p.get("label")), words.plain(p.get("cwd"))]).lower()
+    """Return the text that a filter searches: what `lua/bellboard/filter.lua` searches, too."""
+    parts = (words.repository(p), words.project(p), words.branch(p), words.title(p))
+    named = ("status", "kind", "label", "agent", "model", "machine", "session_id", "cwd")
+    shown = (words.plain(p.get(name)) for name in named)
+    return " ".join([*parts, *words.doing(p), *shown, *map(words.plain, p["markers"])]).lower()

@@ -50,7 +50,7 @@ function _shtab_bellboard_using
   test "$_shtab_bellboard_cmdpath" = "$argv"
 end
 
-set -g _shtab_bellboard_commands list status show goto pick stop new answer answers send interrupt wait restore history explain rules record replay set label name park snooze forget report watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
+set -g _shtab_bellboard_commands list status show goto stop pick new answer answers send interrupt wait restore history explain rules record replay set label name park snooze forget report watch serve feed machine 'machine add' 'machine remove' 'machine list' 'machine test' fleet 'fleet join' 'fleet leave' 'fleet status' 'fleet run' 'fleet setup' hooks 'hooks install' 'hooks uninstall' 'hooks check' 'hooks print' tmux doctor uninstall path completion
 set -g _shtab_bellboard_opts_with_value --agent --answer --app --back --ca --cli --client --command --create --creds --digest --dir --field --follow --for --host --id --kind --machine --member --message --minutes --msg --next --notices --on --only --pick --port --progress --repository --session --settings --since --socket --team --timeout --title --width --worktree
 
 complete -c bellboard -e
@@ -80,13 +80,13 @@ complete -c bellboard -n '_shtab_bellboard_using goto' -l next -d 'jump to the n
 complete -c bellboard -n '_shtab_bellboard_using goto' -l client -x -d 'use this tmux client (default: the one in use, or the last used)'
 complete -c bellboard -n '_shtab_bellboard_using goto' -l attach -d 'attach this terminal to its tmux pane, until you detach (over ssh: ssh -t)'
 complete -c bellboard -n '_shtab_bellboard_using goto; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name, project or worktree that only one session has'
+complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a stop -d 'Stop the process of a session, after verifying that it is the right one.'
+complete -c bellboard -n '_shtab_bellboard_using stop' -s h -l help -d 'show this help message and exit'
+complete -c bellboard -n '_shtab_bellboard_using stop; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name, project or worktree that only one session has'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a pick -d 'Choose a session in the terminal and jump to it.'
 complete -c bellboard -n '_shtab_bellboard_using pick' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using pick' -l client -x -d 'use this tmux client (default: the one in use, or the last used)'
 complete -c bellboard -n '_shtab_bellboard_using pick' -l print -d 'print the chosen id and do not jump'
-complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a stop -d 'Stop the process of a session, after verifying that it is the right one.'
-complete -c bellboard -n '_shtab_bellboard_using stop' -s h -l help -d 'show this help message and exit'
-complete -c bellboard -n '_shtab_bellboard_using stop; and test $_shtab_bellboard_npos -eq 0' -ka "(bellboard completion --sessions 2>/dev/null)" -d 'session id, the start of one, or a name, project or worktree that only one session has'
 complete -c bellboard -n '_shtab_bellboard_using; and test $_shtab_bellboard_npos -eq 0' -a new -d 'Start a session, in a worktree of its own if you name one.'
 complete -c bellboard -n '_shtab_bellboard_using new' -s h -l help -d 'show this help message and exit'
 complete -c bellboard -n '_shtab_bellboard_using new' -l agent -xka "claude codex opencode copilot qwen gemini pi kimi cursor droid goose antigravity amp crush" -d 'start this one'
