@@ -406,7 +406,7 @@ M.subcommands = {
   {
     'install',
     '[{which}]',
-    desc = 'Add the hooks to the settings of the agents on this machine: |bellboard-hooks-install|, in a terminal. It shows the change and asks first.',
+    desc = 'Add the hooks to the settings of the agents on this machine, or of one, such as `codex`: |bellboard-hooks-install|, in a terminal. It shows the change and asks first.',
     run = function(words)
       install.hooks('install', words)
     end,

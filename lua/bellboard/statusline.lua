@@ -106,6 +106,10 @@ local function counts(room)
     local text = ('%s(%d parked)'):format(#found > 0 and ' ' or '', parked)
     found[#found + 1], taken = { text = text }, taken + cells.width(text)
   end
+  local least = by_status.blocked and 0 or 1
+  while room < config.get().statusline.width and taken > room and #found > least do
+    taken = taken - cells.width(table.remove(found).text) -- in a narrow window, the least urgent
+  end
   if by_status.blocked then
     if taken > 0 then
       table.insert(found, 1, { text = '  ' })

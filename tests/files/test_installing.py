@@ -54,6 +54,10 @@ def file(home: Home) -> Path:
 #: A command, and why it fails.
 REFUSED = {
     "hooks install --yes --agent gpt": f'unknown agent "gpt"; choose one of {KEYS}',
+    "hooks install gpt --yes": f'unknown agent "gpt"; choose one of {KEYS}',
+    "hooks check codx": 'unknown agent "codx"; did you mean codex?',
+    "hooks print agentic": 'unknown agent "agentic"; choose one of claude, codex',
+    "hooks uninstall --project codex": "leave out --project",
     "hooks install --yes --agent goose": "`bellboard hooks print --agent goose` prints them",
     "hooks install --yes --agent codex --project": "leave out --project",
     "hooks install --yes --all --settings x": "name it with --agent, without --all",

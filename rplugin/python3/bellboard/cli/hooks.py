@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import sys
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ..system.packaged import Version
 
 AGENT = "only this agent, such as codex"
+SAME = "the same as --agent NAME"
 
 
 class Target(NamedTuple):
@@ -53,6 +55,9 @@ def add_to(commands: Subcommands) -> None:
         whose = verb.add_mutually_exclusive_group()
         whose.add_argument("--agent", metavar="NAME", type=filled, help=AGENT)
         whose.add_argument(
+            "agent", metavar="NAME", nargs="?", type=filled, default=argparse.SUPPRESS, help=SAME
+        )
+        whose.add_argument(
             "--all", action="store_true", help="every agent (default: those on this machine)"
         )
         which = verb.add_mutually_exclusive_group()
@@ -63,6 +68,9 @@ def add_to(commands: Subcommands) -> None:
         which.add_argument("--settings", metavar="FILE", type=filled, help=text)
     text = "those of this agent, such as codex (default: claude)"
     printed.add_argument("--agent", metavar="NAME", type=filled, help=text)
+    printed.add_argument(
+        "agent", metavar="NAME", nargs="?", type=filled, default=argparse.SUPPRESS, help=SAME
+    )
     for verb in (install, uninstall):
         verb.add_argument("--yes", action="store_true", help="do not ask for confirmation")
         verb.add_argument("--dry-run", action="store_true", help="print the diff and stop")

@@ -257,6 +257,7 @@ _shtab_bellboard_hooks_check_options=(
   "--local[personal project settings]"
   "--settings[another settings file]:FILE:_files"
   "--cli[use the events of this Claude Code (default\: the one on PATH)]:PATH|VERSION:_files"
+  ":the same as --agent NAME:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -273,6 +274,7 @@ _shtab_bellboard_hooks_install_options=(
   "--yes[do not ask for confirmation]"
   "--dry-run[print the diff and stop]"
   "--cli[use the events of this Claude Code (default\: the one on PATH)]:PATH|VERSION:_files"
+  ":the same as --agent NAME:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -282,6 +284,7 @@ _shtab_bellboard_hooks_print_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--agent[those of this agent, such as codex (default\: claude)]:NAME:"
   "--cli[use the events of this Claude Code (default\: the one on PATH)]:PATH|VERSION:_files"
+  ":the same as --agent NAME:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -297,6 +300,7 @@ _shtab_bellboard_hooks_uninstall_options=(
   "--settings[another settings file]:FILE:_files"
   "--yes[do not ask for confirmation]"
   "--dry-run[print the diff and stop]"
+  ":the same as --agent NAME:"
 )
 
 # guard to ensure default positional specs are added only once per session
