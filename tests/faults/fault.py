@@ -37,6 +37,7 @@ class Fault:
     survives: str = EVENTS
     folds: bool = True  # events still arrive while it lasts
     lists: str | None = ""  # what `list` says besides what is known; None: it need not show that
+    hooks: bool = True  # the hook ends; else a mount in its way would hang it
     heals: bool = True  # health is silent once it is mended
     alone: bool = False  # another fault would prevent what it does
 

@@ -16,10 +16,10 @@ LEAST_FIRST = (NOTHING, SESSIONS, EVENTS)
 def meet(target: Target, kind: Kind, faults: Sequence[Fault]) -> None:
     """Raise Fallen if a check fails while these last, or after they were mended.
 
-    While they last: events are folded, `list` and `doctor` answer, health and doctor name what is
-    wrong, a second host can start and end, and the host rests. Afterwards: health is silent, and
-    no event was lost or counted twice. Of several that may stand in each other's way, nothing need
-    be named, nor survive.
+    While they last: events are folded, the hook says nothing, `list` shows what is known, health
+    and doctor name what is wrong, a second host can start and end, and the host rests. Afterwards:
+    health is silent, and no event was lost or counted twice. Of several that may stand in each
+    other's way, nothing need be named, nor survive.
     """
     names = {target.hook("UserPromptSubmit", sid := target.unique()): sid}
     target.committed(names)
@@ -34,6 +34,8 @@ def meet(target: Target, kind: Kind, faults: Sequence[Fault]) -> None:
                 fault.do(target)
         with contextlib.suppress(OSError):  # the hook could not write it either
             later = {target.hook("UserPromptSubmit", sid := target.unique()): sid}
+        if all(fault.hooks for fault in faults):
+            target.emit()
         for fault in named:
             target.notes(fault.says)
         if kind.settle:
@@ -41,7 +43,7 @@ def meet(target: Target, kind: Kind, faults: Sequence[Fault]) -> None:
                 target.process.wait(kind.settle)
         with target.another(row.refuses) as late:
             doctor = [fault.doctor for fault in named]
-            known = [row.lists or "", *names.values()]
+            known = [*(fault.lists or "" for fault in named), *names.values()]
             if row.lists is None or row.survives == NOTHING or row.refuses:
                 known = []
             target.check(row.folds, kind.within, doctor=doctor, known=known)

@@ -14,7 +14,6 @@ import shutil
 import socket
 import stat
 import struct
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from bellboard.storage import state_folder
 from faults.fault import SESSIONS, Do, Fault, Kind, no_root
 from faults.files import remove
 from faults.target import HEAL, Fallen, Target
-from rig import ROOT, warm
+from rig import warm
 
 STRANGER = 54_321  # no account is needed; nobody's files are those of a container
 #: What an event may name → its header or field of the payload.
@@ -109,16 +108,20 @@ def stranger(lure: str, pid: str) -> Fault:
 Take = Callable[[Path], object]  # home
 SHELLS = ("dash", "bash", "busybox sh", "zsh", "ksh", "mksh")
 COMMANDS = (["list"], ["set", "s", "idle"], ["hooks", "install", "--yes", "--user"], ["serve"])
-PAYLOAD = b'{"session_id":"s","hook_event_name":"Stop","prompt":"private"}'
 
 
-def give(path: Path, mode: int = 0o777) -> None:
-    """Give a path and its contents to the stranger."""
+def own(path: Path) -> None:
+    """Give a path to the stranger."""
     os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+
+
+def give(path: Path) -> None:
+    """Give a path and its contents to the stranger, open to all."""
+    own(path)
     if path.is_dir() and not path.is_symlink():
-        path.chmod(mode)
+        path.chmod(0o777)
         for below in path.iterdir():
-            give(below, mode)
+            give(below)
 
 
 def behind_a_link(name: str, theirs: str) -> Take:
@@ -143,7 +146,7 @@ def above(change: Take) -> Take:
 
 def with_what_is_above(home: Path) -> None:
     give(home)
-    os.chown(home.parent, STRANGER, STRANGER)
+    own(home.parent)
 
 
 #: An access control list that lets the stranger write: a version, then tag, rights and id of each.
@@ -192,7 +195,7 @@ def stolen(take: Take, hooks_too: bool = True) -> tuple[Do, Do]:
                 raise Fallen(f"`bellboard {' '.join(words)}` does not refuse: {done}")
         for shell in SHELLS if hooks_too else ():
             if shutil.which(shell.split()[0]):
-                emit(target, shell)
+                target.emit(*shell.split())
         if (after := there(target)) != before:
             raise Fallen(f"something was written there: {after.items() ^ before.items()}")
 
@@ -215,20 +218,6 @@ def stolen(take: Take, hooks_too: bool = True) -> tuple[Do, Do]:
     return do, mend
 
 
-def emit(target: Target, shell: str) -> None:
-    """Run the hook, which must say nothing."""
-    for event in ("Stop", "PreToolUse"):
-        done = subprocess.run(
-            [*shell.split(), str(ROOT / "hooks/emit"), event, "1"],
-            env={"PATH": os.environ["PATH"], "BELLBOARD_HOME": str(target.board)},
-            input=PAYLOAD,
-            capture_output=True,
-            timeout=HEAL,
-        )
-        if (done.returncode, done.stdout, done.stderr) != (0, b"", b""):
-            raise Fallen(f"the hook, in {shell}: {done}")
-
-
 def no_lists() -> str:
     """Return why there are no access control lists here, or ""."""
     with tempfile.TemporaryDirectory() as folder:
@@ -243,13 +232,17 @@ def rows() -> Iterator[Fault]:
     others, made, no_folder = "to another user", "that another user made", "not a directory"
     for name, take, why, doctor in (
         ("the home", give, others, others),
+        ("the home alone", own, others, others),
         ("the folder behind the home", behind_a_link("", "both"), made, others),
         ("the link to the home", behind_a_link("", "link"), made, made),
         ("the folder above, too,", with_what_is_above, others, others),
         ("spool", lambda home: give(home / "spool"), others, others),
+        ("spool alone", lambda home: own(home / "spool"), others, others),
+        ("the link to spool", behind_a_link("spool", "link"), no_folder, "is a link"),
         ("the folder behind spool", behind_a_link("spool", "both"), no_folder, "is a link"),
         ("spool/tmp", lambda home: give(home / "spool/tmp"), others, others),
         ("the folder behind spool/new", behind_a_link("spool/new", "folder"), no_folder, "a link"),
+        ("the link to spool/new", behind_a_link("spool/new", "link"), no_folder, "is a link"),
     ):
         yield Fault(f"{name} is theirs", *stolen(take), refuses=why, doctor=doctor, folds=False)
     for name, take in (

@@ -20,8 +20,8 @@ import psutil
 
 from bellboard.storage.spool import BELOW
 from faults.fault import EITHER, EVENTS, NOTHING
+from rig import ROOT, reaper, warm
 from rig import home as homes
-from rig import reaper, warm
 from rig.host.hosting import RecordedHost
 from rig.waiting import eventually, leniency
 
@@ -181,6 +181,22 @@ class Target:
         payload = {"session_id": session, "hook_event_name": event, "cwd": "/srv", **fields}
         head = f"agent=claude\0event={event}\0pid={pid}\0\0".encode()
         return self.put(MAGIC + head + json.dumps(payload).encode())
+
+    def emit(self, *shell: str) -> None:
+        """Run the hook itself, which must say nothing, and soon."""
+        for event in ("Stop", "PreToolUse"):
+            argv = [*(shell or ["sh"]), str(ROOT / "hooks/emit"), event, "1"]
+            env = {"PATH": os.environ["PATH"], "BELLBOARD_HOME": str(self.board)}
+            payload = json.dumps({"session_id": self.unique(), "hook_event_name": event})
+            pipe = subprocess.PIPE
+            hook = subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
+            try:
+                out, err = hook.communicate(payload.encode(), timeout=ANSWER * leniency(LEAST))
+            except subprocess.TimeoutExpired:
+                hook.kill()
+                raise Fallen(f"the hook of {event} does not end") from None
+            if (hook.returncode, out, err) != (0, b"", b""):
+                raise Fallen(f"the hook of {event} in {argv[0]}: {hook.returncode} {out!r} {err!r}")
 
     def line(self, **told: Any) -> None:
         """Write a line of evidence."""

@@ -205,6 +205,7 @@ class TestTheChecks:
         [
             (Fault("x", lambda _: None, says="nobody says it"), "health does not say"),
             (Fault("x", lambda _: None, doctor="nobody says it"), "doctor does not say"),
+            (Fault("x", lambda _: None, lists="nobody says it"), "list` does not show"),
             (Fault("x", lambda _: None, refuses="nobody says it"), "it does not refuse"),
             (Fault("x", in_log("UPDATE events SET file = 'x'")), "in no log"),
             (Fault("x", in_log(TWICE)), "folded twice"),
@@ -216,3 +217,13 @@ class TestTheChecks:
         monkeypatch.setattr(targets, "HEAL", 0.5)
         with pytest.raises(Fallen, match=why):
             meet(target, Kind("x", (fault,)), [fault])
+
+    def test_each_of_a_batch_must_be_named(
+        self, target: Target, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Unless its faults may stand in each other's way."""
+        monkeypatch.setattr(targets, "HEAL", 0.5)
+        rows = [Fault("x", lambda _: None), Fault("y", lambda _: None, says="nobody says it")]
+        meet(target, Kind("x", rows, mixed=True), rows)
+        with pytest.raises(Fallen, match="health does not say"):
+            meet(target, Kind("x", rows), rows)
