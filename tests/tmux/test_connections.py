@@ -7,6 +7,7 @@ import os
 import shlex
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,6 +98,14 @@ def test_a_session_in_a_plain_terminal_is_where_its_connection_says(
     own = ssh.own()
     reply = goto(dev, said, [*own])
     assert own[reply["client"]] == terminal.pid
+
+
+def test_the_connection_behind_sshpass_is_its_own(dev: Machine, tmux: Server) -> None:
+    """It runs ssh in a terminal of its own, into which it types the password."""
+    spawn = [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])"]
+    pane = tmux.open([*spawn, *dev.ssh, "-t", "echo $SSH_CONNECTION; sleep 600"])
+    said = pane.shows(r"127\.0\.0\.1 \d+ 127\.0\.0\.1 \d+").split("\n")[0].strip()
+    assert ssh.connection_of(pane.pid) == " ".join(said.split()[:2])
 
 
 def test_a_shared_connection_shows_no_terminal(dev: Machine, tmux: Server) -> None:

@@ -15,6 +15,7 @@ from .places import SSH, Place, place_of
 from .processes import (
     CONNECTED,
     PROC,
+    children_of,
     connections_elsewhere,
     descriptors,
     environment_of,
@@ -130,9 +131,13 @@ def own() -> dict[str, int]:
 
 
 def connection_of(pid: int) -> str:
-    """Return the local end of the connection of an ssh, or "" if it shares that."""
-    held = own() if _is_ssh(pid) else {}
-    return next((end for end, own_pid in held.items() if own_pid == pid), "")
+    """Return the local end of the connection of an ssh, or "" if it shares that.
+
+    Also of the one that a program such as sshpass has started in a terminal of its own.
+    """
+    meant = [pid] if _is_ssh(pid) else [*filter(_is_ssh, children_of(pid))]
+    held = own() if len(meant) == 1 else {}
+    return next((end for end, own_pid in held.items() if own_pid in meant), "")
 
 
 def _terminals(pids: Iterable[int], held: Mapping[int, Collection[str]]) -> set[int]:
