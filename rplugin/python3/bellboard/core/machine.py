@@ -48,7 +48,7 @@ report           | work    | work      | work      | work      | work      | wor
 activity         | work    | wake      | go_on     | go_on     | wake      | wake      | wake       | wake
 stop             | .       | amend     | finish    | finish    | amend     | amend     | amend      | finish
 failure          | .       | fail      | fail      | fail      | fail      | amend     | fail       | fail
-interrupt        | .       | .         | break_off | break_off | .         | .         | .          | break_off
+interrupt        | .       | amend     | break_off | break_off | .         | .         | .          | break_off
 compacting       | compact | compact   | compact   | compact   | compact   | compact   | compact    | compact
 compacted        | .       | .         | compacted | compacted | .         | .         | .          | .
 

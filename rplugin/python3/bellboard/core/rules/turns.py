@@ -324,7 +324,7 @@ COMMAND: Final = "command"  # the source of a refusal that is the CLI's own
 HOW: Final = {
     **dict.fromkeys(("stop", "rest", "said end"), "stop"),
     **dict.fromkeys(("failure", "said error", "said failure"), "fail"),
-    "said cancel": "esc",
+    **dict.fromkeys(("interrupt", "said cancel"), "esc"),
 }
 
 
@@ -411,6 +411,8 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
         if s.turn == "error" and (s.error or not e.error):
             return "no turn is running"
         die(s, e.t, e.error)
+    elif e.kind == "interrupt" and (e.inferred or not s.presumed):
+        return "no turn is running"
     elif how == "esc":
         break_crew(s, e)
         rest(s, e.t, interrupted=True)
