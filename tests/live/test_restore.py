@@ -152,7 +152,8 @@ def test_a_session_of_another_agent_goes_on_with_its_own_id(stand: Stand) -> Non
         assert "1 session restored" in bellboard(stage.home, "restore", "--yes")
         resumed = stage.add(Watched(Pane(server, "%0"), "%0"))
         resumed.shows("First")
-        stage.prompt("say Second")
+        eventually(lambda: resumed.is_resumed, "the end of its last turn is seen")
+        stage.prompt("slow 3")  # a shorter one could be over before its screen is looked at
         stage.stands("completed")
         eventually(lambda: [row["session_id"]] == [p["session_id"] for p in stage.published.rows()])
         assert "Nothing to restore" in bellboard(stage.home, "restore")
