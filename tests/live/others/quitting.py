@@ -77,6 +77,18 @@ def begun(name: str, editor: Editor) -> tuple[Host, str]:
     return Host(editor), tty
 
 
+def still(editor: Editor) -> list[str]:
+    """Return the screen above the statusline once it rests: lazy.nvim draws what its tasks do."""
+    seen: list[list[str]] = []
+
+    def rests() -> bool:
+        seen.append(editor.screen.lines[:-2])
+        return len(seen) > 3 and seen[-4:] == [seen[-1]] * 4
+
+    eventually(rests, "a screen that rests", pause=0.2)
+    return seen[-1]
+
+
 def ended(name: str, editor: Editor) -> Iterator[str]:
     """Neovim quits, and a session file has the files of the user and nothing of ours."""
     eventually(lambda: editor.process.poll() is not None, "the end of Neovim")
@@ -90,7 +102,8 @@ def ended(name: str, editor: Editor) -> Iterator[str]:
 def refused(name: str, editor: Editor) -> Iterator[str]:
     """It is refused once, names the agents, and leaves all as it was."""
     host, tty = begun(name, editor)
-    before, shown = editor.lua(SEEN), editor.screen.lines[:-2]
+    shown = still(editor)
+    before = editor.lua(SEEN)
     for command, says in {"wa": "", "xa": "E948", "qa": '"qa is at work: quit again'}.items():
         host.push(session("working", command, project=command, tty=tty))  # one not named so far
         editor.press(f":{command}<CR>")
