@@ -288,6 +288,9 @@ def test_hooks_are_installed_for_the_agents_on_this_machine(home: Home) -> None:
         assert f"{cli.name}: ~/" in said
         assert f"written: {files[cli]}" in said
     assert "Codex asks to review" in said
+    assert "every Neovim shows it: `:ClaudeSessions board`\n" in said
+    (home.bin / "bellboard").symlink_to(program)  # where it is on PATH, as after `path`
+    assert "every Neovim shows it: `bellboard list`\n" in run(home, "hooks", "install", "--yes")
     said = run(home, "hooks", "check", code=1)
     assert "12 of 12 events; 12 of 12 hooks not trusted yet: Codex asks" in said
     run(home, "hooks", "check", "--agent", "opencode")

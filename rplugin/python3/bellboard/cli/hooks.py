@@ -86,7 +86,10 @@ def add_to(commands: Subcommands) -> None:
 def install_hooks(args: Args) -> int:
     status = _each(_targets(args), lambda target: _install(target, args))
     if not args.dry_run:
-        print("next: start an agent; every Neovim shows it, and `bellboard list`")
+        from shutil import which
+
+        listed = "`bellboard list`" if which("bellboard") else "`:ClaudeSessions board`"
+        print(f"next: start an agent; every Neovim shows it: {listed}")
     return status
 
 
