@@ -134,7 +134,7 @@ def test_a_session_of_another_agent_goes_on_with_its_own_id(stand: Stand) -> Non
         assert server is not None
         given = [f"{name}={value}" for name, value in {**stage.watch.env, **stage.env}.items()]
         program = stage.home.bin / agent_of(stand.key).program
-        words = shlex.join(["env", *given, *command])
+        words = shlex.join(["env", *given, *command, *stand.args])
         program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         program.chmod(0o755)
 
