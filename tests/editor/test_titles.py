@@ -20,8 +20,7 @@ host.notify = function(method, ...)
   return notify(method, ...)
 end"""
 SENT = "return sent"
-#: A CLI that asks, goes on once Enter is pressed, and rests after another; its hooks say nothing
-#: of that.
+#: A CLI that asks, goes on once Enter is pressed, which no hook says, and ends its turn after another.
 AGENT = r"""
 said() {
   printf '{"session_id":"live","cwd":"/","hook_event_name":"%s","tool_name":"Bash",
@@ -33,7 +32,7 @@ title '[ ! ] Action Required | proj'; said "$1" PermissionRequest
 read -r key
 for mark in ⠋ ⠙ ⠹ ⠸ ⠼ ⠴ ⠦ ⠧ ⠇ ⠏; do title "$mark proj"; sleep 0.05; done
 read -r key
-title proj
+title proj; said "$1" Stop
 read -r key
 """
 
@@ -57,7 +56,7 @@ def becomes(editor: Editor, status: str) -> None:
 def test_the_title_of_a_terminal_here_says_what_its_cli_does(
     nvim: Editors, home: Home, version: str
 ) -> None:
-    """A granted permission and the rest after it show, though no hook reports them."""
+    """A granted permission shows, though no hook reports it."""
     editor = hosted(nvim(version, {}))
     editor.lua(LISTEN)
     opened(editor, home, "codex")
@@ -67,7 +66,7 @@ def test_the_title_of_a_terminal_here_says_what_its_cli_does(
     editor.lua("vim.fn.chansend(job, '\\r')")
     becomes(editor, "working")
     editor.lua("vim.fn.chansend(job, '\\r')")
-    becomes(editor, "idle")
+    becomes(editor, "completed")
     editor.command("bwipeout! 2")
     assert editor.messages() == ""
 
