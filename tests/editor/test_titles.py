@@ -20,7 +20,8 @@ host.notify = function(method, ...)
   return notify(method, ...)
 end"""
 SENT = "return sent"
-#: A CLI that asks, goes on once Enter is pressed, which no hook says, and ends its turn after another.
+#: A CLI that asks, goes on once Enter is pressed, which no hook says, and ends its turn after
+#: another.
 AGENT = r"""
 said() {
   printf '{"session_id":"live","cwd":"/","hook_event_name":"%s","tool_name":"Bash",
