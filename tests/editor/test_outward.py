@@ -255,6 +255,25 @@ def test_a_shell_in_front_has_no_board(around: Open, shell: Shell, version: str,
     assert terminal.asked == 1
 
 
+@pytest.mark.parametrize("after", [0.0, 0.01, 0.02, 0.03])
+def test_a_host_that_is_suspended_holds_up_no_other(
+    around: Open, shell: Shell, after: float
+) -> None:
+    """Whatever CTRL-Z meets it at, it stops between two steps, and so holds no lock."""
+    terminal = around(["bash", "--norc", "-i"], shell.env)
+    terminal.types(shlex.join(watch_argv(shell)).encode() + b"\r")
+    eventually(lambda: b"\x1b[?1049h" in terminal.said, "its screen")
+    for n in range(300):
+        shell.emitted(0.0, "s", "PreToolUse", tool_use_id=f"{n}", tool_name="Read")
+    time.sleep(after)
+    terminal.types(b"\x1a")
+    eventually(lambda: b"Stopped" in terminal.said, "the shell")
+    shell.emitted(0.0, "t", "UserPromptSubmit", prompt="do it")
+    eventually(lambda: "t" in shell.sessions(), "another session", 10.0)
+    terminal.types(b"fg\r")
+    eventually(lambda: terminal.said.count(b"\x1b[?1049h") == 2, "its screen again")
+
+
 @pytest.mark.parametrize("what", ["nvim", "watch"])
 def test_a_board_in_a_terminal_of_its_own_is_shown_once(
     nvim: Editors, shell: Shell, version: str, what: str

@@ -168,7 +168,7 @@ def run_host(
     import asyncio
 
     from ..hosting.host import Host
-    from ..system.ending import attended
+    from ..system.ending import attended, suspending
 
     home = here()
     unread: list[Exception] = []
@@ -194,7 +194,7 @@ def run_host(
     # Notice at once when the reader is gone, such as `head` in `watch | head -1`.
     held = output if output != NOBODY and _is_pipe(output) else NOBODY
     try:
-        with refusals():
+        with refusals(), suspending(host.rest, lambda: None):
             ended_by = attended(lambda: asyncio.run(live()), host.stop, held)
     except OSError as e:
         raise Problem(f"cannot start in {home}: {reason(e, home)}") from None

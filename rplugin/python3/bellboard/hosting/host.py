@@ -287,6 +287,10 @@ class Host:
         """Stop soon; may be called from any thread."""
         self.loop.stop()
 
+    def rest(self) -> None:
+        """Rest for a moment, in which the process is suspended; may be called from any thread."""
+        self.loop.rest()
+
     def left(self) -> None:
         """Report the sessions that ended with our editor: the last words of a host."""
         with contextlib.suppress(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -97,6 +98,8 @@ class Attempts:
 
 LONGEST_WAIT: Final = 30.0  # seconds from one round to the next
 AGAIN: Final = 1.0  # seconds between two checks for an obstacle
+MOMENT: Final = 0.2  # seconds in which a process that suspends itself stops
+AT_LAST: Final = 0.5  # seconds after which it stops all the same
 SHOWING: Final = frozenset(("read", "publish"))
 
 #: A job: its name in health, and a function that runs it and returns the seconds to its next run:
@@ -134,6 +137,20 @@ class Loop:
         """Stop before the next round; may be called from any thread."""
         self._is_stopped = True
         self.call(self.round)
+
+    def rest(self) -> None:
+        """Wait until nothing runs here, and keep it so for a moment; call this in another thread.
+
+        Whoever suspends this process meanwhile suspends no lock, for which all hosts would wait.
+        """
+        begun = threading.Event()
+
+        def sleep() -> None:
+            begun.set()
+            time.sleep(MOMENT)
+
+        if self._loop is not None and call_in(self._loop, sleep):
+            begun.wait(AT_LAST)
 
     def call(self, work: Callable[[], object]) -> None:
         """Call a function in the event loop, if it runs; may be called from any thread."""

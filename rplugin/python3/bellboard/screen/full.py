@@ -15,10 +15,10 @@ import termios
 import threading
 import tty
 from collections.abc import Callable, Sequence
-from types import FrameType
 from typing import Any, Final
 
 from ..core.program_status import sequence
+from ..system.ending import suspending
 from .styled import StyledText
 from .terminal import console
 
@@ -47,8 +47,6 @@ _LEAVE: Final = b"\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 _CLEAR: Final = sequence("state=clear").encode()
 _PATIENCE: Final = 0.2  # seconds to let a write finish before the terminal is restored
 
-Handler = Callable[[int, "FrameType | None"], Any] | int | None
-
 
 class FullScreen:
     """Paints pictures, one line of text for each row; `resized` is called when it must paint again.
@@ -69,22 +67,18 @@ class FullScreen:
         self.opened = 0  # how often: each time, the terminal has no reports of ours
         self._asks = False  # whether the terminal has not replied, if it ever does
         self._has_reported = False
-        self._handlers: dict[int, Handler] = {}
+        self._left = contextlib.ExitStack()
 
     def __enter__(self) -> FullScreen:
-        for number, handler in (
-            (signal.SIGWINCH, lambda *_: self._resized()),
-            (signal.SIGTSTP, self._stop),
-            (signal.SIGCONT, self._continue),
-        ):
-            self._handlers[number] = signal.signal(number, handler)
+        before = signal.signal(signal.SIGWINCH, lambda *_: self._resized())
+        self._left.callback(signal.signal, signal.SIGWINCH, before)
+        self._left.enter_context(suspending(self.close, self._continue))
         self._open()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        self._left.close()
 
     def size(self) -> tuple[int, int]:
         """Return the terminal's columns and lines; the environment may have outdated ones."""
@@ -166,14 +160,7 @@ class FullScreen:
                 self.opened += 1
                 self._write(_ENTER)
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Restore the terminal and stop, as without this handler."""
-        self.close()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    def _continue(self, number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGTSTP, self._stop)
+    def _continue(self) -> None:
         # After SIGSTOP, which cannot be caught, the shell has used the terminal.
         self._is_open = False
         self._open()

@@ -1,4 +1,4 @@
-"""Shut down a long-running process within a second, even if something in it hangs.
+"""Shut down a long-running process within a second, even if something in it hangs, or suspend it.
 
 A call that never returns, such as one on a dead mount, blocks its thread, and Python delivers
 signals to the main thread only.  So the work runs in another thread, and the main thread only waits
@@ -7,13 +7,15 @@ for a reason to stop.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Final
 
 GRACE: Final = 0.5  # seconds for the work to finish on its own
@@ -23,6 +25,37 @@ CHUNK: Final = 64
 #: Milliseconds between two looks for a hang-up.  On macOS a poll waits for one only where it would
 #: end at each unread byte as well, so it is asked without waiting; on Linux it wakes us.
 LOOK: Final = None if sys.platform == "linux" else 500
+
+
+@contextlib.contextmanager
+def suspending(stops: Callable[[], object], goes_on: Callable[[], object]) -> Iterator[None]:
+    """Call `stops` before a key (CTRL-Z) suspends this process, and `goes_on` once it continues.
+
+    Use it in the main thread; an inner one comes first.
+    """
+    outer = {int(n): signal.getsignal(n) for n in (signal.SIGTSTP, signal.SIGCONT)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stops()
+        if callable(stop_next := outer[number]):
+            stop_next(number, frame)
+        else:  # as without this handler
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def go_on(number: int, frame: FrameType | None) -> None:
+        if callable(go_on_first := outer[number]):
+            go_on_first(number, frame)
+        signal.signal(signal.SIGTSTP, stop)
+        goes_on()
+
+    signal.signal(signal.SIGTSTP, stop)
+    signal.signal(signal.SIGCONT, go_on)
+    try:
+        yield
+    finally:
+        for number, handler in outer.items():
+            signal.signal(number, handler)
 
 
 def is_reason(read: bytes) -> bool:
