@@ -167,11 +167,15 @@ def undo(target: Target) -> None:
 def of_database(change: Make) -> Do:
     """Change board.db while the hosts are suspended, so that they open nothing half done."""
 
-    def do(target: Target) -> None:
-        with target.paused():
-            change(target.board / "board.db")
+    return lambda target: at_rest(target, lambda: change(target.board / "board.db"))
 
-    return do
+
+def at_rest(target: Target, change: Callable[[], object]) -> None:
+    """Change something while the host is suspended; again if that met it in a transaction."""
+    while True:
+        with target.paused():
+            if change() is not False:
+                return
 
 
 def with_its_log(path: Path) -> None:
@@ -196,10 +200,12 @@ def emptied(path: Path) -> None:
     os.truncate(path, 0)
 
 
-def overwritten(path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    path.write_bytes(b"\xa5" * 50_000)
+def overwritten(path: Path) -> bool:
+    with contextlib.closing(sqlite3.connect(path, timeout=0.1)) as db:
+        is_busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if not is_busy:  # else the log would still have everything
+        path.write_bytes(b"\xa5" * 50_000)
+    return not is_busy
 
 
 def blank_log(path: Path) -> None:
@@ -365,9 +371,14 @@ def made_read_only(name: str, first: Do) -> tuple[Do, Do]:
         folder = target.board / name
         _mount("--bind", str(folder), str(folder))
         target.undone.callback(_unmount, folder)
-        with target.paused():
-            first(target)
-            _mount("-o", "remount,bind,ro", str(folder))
+
+        def both() -> bool:
+            is_done = first(target) is not False
+            if is_done:
+                _mount("-o", "remount,bind,ro", str(folder))
+            return is_done
+
+        at_rest(target, both)
 
     return do, undo
 

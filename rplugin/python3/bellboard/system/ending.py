@@ -36,6 +36,8 @@ def suspending(stops: Callable[[], object], goes_on: Callable[[], object]) -> It
     outer = {int(n): signal.getsignal(n) for n in (signal.SIGTSTP, signal.SIGCONT)}
 
     def stop(number: int, frame: FrameType | None) -> None:
+        if outer[number] == signal.SIG_IGN:
+            return  # who started this wants it never suspended
         stops()
         if callable(stop_next := outer[number]):
             stop_next(number, frame)
