@@ -200,12 +200,18 @@ def emptied(path: Path) -> None:
     os.truncate(path, 0)
 
 
+def has_all(db: sqlite3.Connection) -> bool:
+    """Move its log into it; return False if that still has everything, as a host is in its way."""
+    is_busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not is_busy
+
+
 def overwritten(path: Path) -> bool:
     with contextlib.closing(sqlite3.connect(path, timeout=0.1)) as db:
-        is_busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if not is_busy:  # else the log would still have everything
+        is_alone = has_all(db)
+    if is_alone:
         path.write_bytes(b"\xa5" * 50_000)
-    return not is_busy
+    return is_alone
 
 
 def blank_log(path: Path) -> None:
@@ -216,14 +222,16 @@ def blank_log(path: Path) -> None:
 def blank(table: str) -> Make:
     """Overwrite the first page of a table with zeros, as a log with a hole does."""
 
-    def change(path: Path) -> None:
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def change(path: Path) -> bool:
+        with contextlib.closing(sqlite3.connect(path, timeout=0.1)) as db:
+            if not has_all(db):
+                return False
             ((page,),) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,))
             ((size,),) = db.execute("PRAGMA page_size")
         with path.open("r+b") as file:
             file.seek((page - 1) * size)
             file.write(bytes(size))
+        return True
 
     return change
 

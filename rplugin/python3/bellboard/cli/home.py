@@ -358,8 +358,8 @@ def find_session(
     sessions = {sid: s for sid, s in shared.board.sessions.items() if sid}
     if called in sessions:
         return called
-    running = ((sid, s) for sid, s in sessions.items() if among is None and is_listed(s))
-    shown = among or {sid: publish(s) for sid, s in running}
+    if (shown := among) is None:
+        shown = {sid: publish(s) for sid, s in sessions.items() if is_listed(s)}
     names = {sid: _names(p) for sid, p in shown.items()}
 
     def meant(called: str) -> list[str]:
